@@ -27,11 +27,11 @@ _COLUMNS = (
     "special_tokens_mask",
     "attention_mask",
 )
-_DEFAULT: Any = None  # Left out: `_fill` sets its default
+_DEFAULT: Any = None  # Not given: `_fill` sets the default
 
 
 def _whole(path, value, limit=2**64 - 1):
-    "A whole number, also NumPy's, as Python's; a negative one, which would count from the end, is refused."
+    "An integer, also one of NumPy, as Python's; a negative one, which would count from the end, is an error."
     n = -1 if isinstance(value, bool) or not hasattr(value, "__index__") else value.__index__()
     if not 0 <= n <= limit:
         raise ValueError(f"{path} must be a whole number from 0 to {limit}, got {value!r}")
@@ -39,7 +39,7 @@ def _whole(path, value, limit=2**64 - 1):
 
 
 def _rows(encoding, sequence_index):
-    "First position of a sequence and the one after its last; all positions where nothing is known about it."
+    "First position of a sequence and the one after its last; all positions if the ranges are not known."
     return encoding.sequence_ranges.get(_whole("sequence_index", sequence_index), (0, len(encoding.ids)))
 
 # %% ../../nbs/pipeline/04_encoding.ipynb #b1370447
@@ -51,7 +51,7 @@ class TokenMaps:
         pieces: list[str]
         offsets: list[tuple[int, int]]
         word_ids: list[int | None]
-        sequence_ranges: dict[int, tuple[int, int]]  # what an `Encoding` has
+        sequence_ranges: dict[int, tuple[int, int]]  # a field of `Encoding`
 
     @property
     def tokens(self) -> list[str]:
@@ -94,7 +94,7 @@ class WordMaps:
 
     if TYPE_CHECKING:
         offsets: list[tuple[int, int]]
-        word_ids: list[int | None]  # what an `Encoding` has
+        word_ids: list[int | None]  # a field of `Encoding`
 
     @property
     def words(self) -> list[int | None]:
@@ -128,7 +128,7 @@ class CharMaps:
 
     if TYPE_CHECKING:
         offsets: list[tuple[int, int]]
-        token_to_word: Callable[[int], int | None]  # what an `Encoding` has
+        token_to_word: Callable[[int], int | None]  # a method of `TokenMaps`
 
     def char_to_token(
         self,
@@ -155,7 +155,7 @@ class CharMaps:
 class Encoding(TokenMaps, WordMaps, CharMaps):
     "An encoded text: lists of one length, an entry per token."
 
-    ids: list[int] = field(default_factory=list)  # Numbers for the model
+    ids: list[int] = field(default_factory=list)  # Input of the model
     pieces: list[str] = field(default_factory=list)  # Spelling of each in the vocabulary
     # (start, end) of each in its text, in characters
     offsets: list[tuple[int, int]] = field(default_factory=list)
@@ -203,7 +203,7 @@ class Encoding(TokenMaps, WordMaps, CharMaps):
 
 # %% ../../nbs/pipeline/04_encoding.ipynb #c3fec943
 def _fill(e):
-    "Set defaults, and refuse lists of different lengths."
+    "Set defaults, and raise an error for lists of different lengths."
     n = len(e.ids)
     if e.offsets_bytes is None:
         e.offsets_bytes = list(e.offsets)
@@ -280,21 +280,21 @@ def _table(e, limit=50):
 def byte_offsets(
     text: str,  # The text
     offsets: list,  # (start, end) pairs in its characters
-) -> list:  # The same places in its UTF-8 bytes
+) -> list:  # The same positions in its UTF-8 bytes
     "Character offsets as byte offsets."
     if text.isascii():
         return list(offsets)
     at = [0, *accumulate(1 + (c > "\x7f") + (c > "\u07ff") + (c > "\uffff") for c in text)]
 
     def in_bytes(i):
-        # beyond the text, where a suffix that was spelled as bytes has offsets
+        # beyond the text: offsets of a suffix that was spelled as bytes
         return at[i] if i < len(at) else i
 
     return [(in_bytes(start), in_bytes(end)) for start, end in offsets]
 
 # %% ../../nbs/pipeline/04_encoding.ipynb #856a28d7
 def _side(direction, path="direction"):
-    "Refuse an unknown side."
+    "Raise an error for an unknown side."
     if direction not in ("right", "left"):
         raise ValueError(f'{path} must be "right" or "left", got {direction!r}')
     return direction
@@ -351,7 +351,7 @@ def pad_encoding(
     pad_id: int = 0,  # Id of padding
     pad_type_id: int = 0,  # Its type id
     pad_token: str = "[PAD]",  # Its piece
-) -> Encoding:  # At least `length` tokens long; what overflows is padded too
+) -> Encoding:  # At least `length` tokens long; overflowing parts are padded too
     "Pad an encoding."
     if not isinstance(pad_token, str):
         raise ValueError(f"pad_token must be a text such as '[PAD]', got {pad_token!r}")
@@ -407,7 +407,7 @@ def _join(a, b, growing):
 
 
 def _check_combinations(encodings):
-    "Refuse too many combinations of overflowing parts, before they are made."
+    "Raise an error for too many combinations of overflowing parts, before they are made."
     n_rows = prod(1 + len(e.overflowing) for e in encodings)
     lengths = [len(e) + sum(map(len, e.overflowing)) for e in encodings]
     n_out = sum(n * (n_rows // (1 + len(e.overflowing))) for n, e in zip(lengths, encodings, strict=True))
@@ -436,7 +436,7 @@ Encoding.merge = staticmethod(
 
 # %% ../../nbs/pipeline/04_encoding.ipynb #312786f1
 def _object(d, path, needed, other, ignored):
-    "Refuse anything but an object with all needed options; unknown options are collected, or cause a warning."
+    "Require an object with all needed options; unknown options are collected, or cause a warning."
     if not isinstance(d, dict):
         raise ValueError(f"{path} must be an object or null, got {type(d).__name__}; correct the file")
     if missing := [k for k in needed if k not in d]:
@@ -452,7 +452,7 @@ def _object(d, path, needed, other, ignored):
 
 
 def _one_of(value, path, known):
-    "The value of a word in a file."
+    "The value of an option that is one of a few words."
     if not isinstance(value, str) or value not in known:
         raise ValueError(f"{path} must be one of {', '.join(known)}, got {value!r}; correct the file")
     return known[value]
@@ -494,7 +494,7 @@ class Truncation:
     def from_dict(
         d: dict | None,  # The `truncation` block of a tokenizer.json
         *,
-        path: str = "truncation",  # Where that was, for errors
+        path: str = "truncation",  # Path of the block in the file, for errors
         # Takes the paths of keys that the component does not have; None: a warning names them
         ignored: list | None = None,
     ) -> "Truncation|None":  # None where there is none
@@ -517,7 +517,7 @@ def check_stride(
     *,
     n_added: int = 0,  # Number of special tokens around a text
 ):
-    "Refuse a stride that would repeat all of a part; a ValueError."
+    "Raise a ValueError for a stride that would repeat all of a part."
     if truncation is None or truncation.stride == 0:
         return
     capacity = max(truncation.max_length - n_added, 0)
@@ -569,7 +569,7 @@ class Padding:
     def from_dict(
         d: dict | None,  # The `padding` block of a tokenizer.json
         *,
-        path: str = "padding",  # Where that was, for errors
+        path: str = "padding",  # Path of the block in the file, for errors
         # Takes the paths of keys that the component does not have; None: a warning names them
         ignored: list | None = None,
     ) -> "Padding|None":  # None where there is none
@@ -618,16 +618,16 @@ def _named_texts(path, pairs):
 # %% ../../nbs/pipeline/04_encoding.ipynb #eca8df03
 @dataclass(frozen=True)
 class TokenizerConfig:
-    "What a tokenizer_config.json says about calls and decoded text; None where it says nothing."
+    "The options that a tokenizer_config.json sets for calls and decoded text; None for those that it does not set."
 
-    pad_piece: str | None = None  # Piece to fill up with
+    pad_piece: str | None = None  # Padding token
     padding_side: str | None = None  # "right" or "left"
     truncation_side: str | None = None  # Which end is cut, "right" or "left"
-    max_length: int | None = None  # Most tokens that the model takes
+    max_length: int | None = None  # Maximum tokens that the model takes
     columns: tuple | None = None  # Columns that the model takes, such as "input_ids" and "attention_mask"
-    word_end: str = ""  # In decoded text each becomes a space, and the ends are stripped: `</w>` of CLIP
-    clean_up: bool = False  # Does decoded text lose spaces before punctuation and contractions?
-    chat_templates: tuple = ()  # (name, source of a Jinja template) pairs; the usual one is named "default"
+    word_end: str = ""  # In decoded text it becomes a space, and both ends are stripped: `</w>` of CLIP
+    clean_up: bool = False  # Remove spaces before punctuation and contractions from decoded text
+    chat_templates: tuple = ()  # (name, source of a Jinja template) pairs; the default one is named "default"
     special_tokens: tuple = ()  # (name, spelling) pairs that chat templates read, such as ("bos_token", "<s>")
 
     def __post_init__(self):
@@ -694,8 +694,8 @@ def truncate_pair(
 # %% ../../nbs/pipeline/04_encoding.ipynb #118f93ad
 def padded_length(
     lengths: list[int],  # Number of tokens of each row
-    padding: Padding,  # The length that is asked for
-) -> int:  # To which rows are padded
+    padding: Padding,  # The option of padding
+) -> int:  # The length to which rows are padded
     "The length of the rows of a batch."
     length: Any = max(lengths, default=0) if padding.strategy == "longest" else padding.strategy
     return length + -length % padding.pad_to_multiple_of if padding.pad_to_multiple_of else length

@@ -52,7 +52,7 @@ from ..text.gpt_scanners import scan_rows
 
 # %% ../../nbs/pipeline/09_runs.ipynb #69c90f7f
 def _cut_near(text, at, safe_cut_regex):
-    "The first place from `at` on where a text may be cut; its end if there is none within reach."
+    "The first position from `at` on where a text may be cut; its end if there is none within reach."
     for _ in range(64):
         window = text[at : at + 4096]
         if isinstance(text, str):
@@ -69,12 +69,12 @@ def _cut_near(text, at, safe_cut_regex):
 # %% ../../nbs/pipeline/09_runs.ipynb #2b8b770d
 def safe_cuts(
     text,  # A long text, a str or bytes, or anything else with a length and slices of bytes
-    size: int,  # Least distance of two cuts, in characters or bytes
+    size: int,  # Least distance between two cuts, in characters or bytes
     safe_cut_regex: bytes,  # Matches up to a safe cut, see `Scanner`
     *,
     matcher: AddedTokenMatcher | None = None,  # Added tokens, which are not cut
-) -> list[int]:  # Places in order, the end of the text last
-    "Where a long text is cut so that its parts have the ids of the whole."
+) -> list[int]:  # Positions in order, the end of the text last
+    "Where a long text can be cut so that its parts have the ids of the whole."
     at, out = 0, []
     while len(text) - at > size + size // 2:
         at = _cut_near(text, at + size, safe_cut_regex)
@@ -84,7 +84,7 @@ def safe_cuts(
 
 
 def _near_token(text, at, matcher):
-    "May an added token reach over a place?"
+    "May an added token extend over a position?"
     near = text[max(0, at - matcher.reach - 4) : at + matcher.reach + 4]
     if not near:
         return False
@@ -108,19 +108,19 @@ def _split_work(work, size, safe_cut_regex, matcher=None):
 
 
 def _part(text, start, end):
-    "A part of a text; what is long is not copied."
+    "A part of a text; a long one is not copied."
     if not isinstance(text, str):
         return memoryview(text)[start:end]
     return TextSlice(text, start, end) if end - start > SIZES.block else text[start:end]
 
 # %% ../../nbs/pipeline/09_runs.ipynb #a1b9d30c
 class BulkTier:
-    "What a tokenizer needs to be run by kernels, and tables that threads take and give back."
+    "Everything that kernels need to encode with one tokenizer, and tables that threads take and give back."
 
     def __init__(
         self,
         c: Compiled,  # The parts of a tokenizer
-        spans: ByteSpans,  # How its plan cuts bytes
+        spans: ByteSpans,  # How its plan splits bytes
     ):
         self.c, self.spans = c, spans
         self.span_encoder = c.model.span_encoder(spans)
@@ -132,18 +132,18 @@ class BulkTier:
             getattr(self.span_encoder, "long_span", None),  # a model's own encoder may have none
         )
         self.tables: list = []
-        self.made: dict = {}  # What `shared` made
-        # both search the text as it is
+        self.made: dict = {}  # results of `make` in `shared`
+        # both search the raw text
         finders = [f for f in (c.raw, c.normalized_added) if f.tokens]
         self.matcher = AddedTokenMatcher(finders, c.ids) if finders else None
-        # Can texts be streamed, without a look at each one first?
+        # Can texts be streamed without inspecting each one first?
         self.simple = not spans.normalize and (self.matcher is None or self.matcher.is_bytewise)
 
     def take_table(
         self,
         size: int,  # Bytes or characters to encode
-    ) -> SpanTable:  # One that no other thread has
-        "A table that remembers spans."
+    ) -> SpanTable:  # A table that no other thread uses
+        "Take a table of cached spans."
         try:
             return self.tables.pop()
         except IndexError:
@@ -151,7 +151,7 @@ class BulkTier:
 
     def give_back(
         self,
-        table: SpanTable,  # A table that is used no more
+        table: SpanTable,  # A table that is no longer in use
     ):
         "Keep a table for a later call."
         if len(self.tables) < SIZES.tables:
@@ -159,32 +159,32 @@ class BulkTier:
 
     def shared(
         self,
-        name: str,  # What it is
-        make: Callable,  # This tier → it
+        name: str,  # Its name
+        make: Callable,  # Takes this tier and returns the object
     ) -> Any:  # Made once; concurrent threads get the same one
-        "What a view of the runs needs, such as the offsets of tokens in spans."
+        "An object that is created once for this tier, such as the offsets of tokens in spans."
         found = self.made.get(name)
         return self.made.setdefault(name, make(self)) if found is None else found
 
     def safe_cuts(
         self,
         text,  # As for `safe_cuts`
-        size: int,  # Least distance of two cuts, in characters or bytes
-    ) -> list[int]:  # Places in order, the end of the text last
-        "Where a long text is cut for this tokenizer, whose scanner knows safe cuts."
+        size: int,  # Least distance between two cuts, in characters or bytes
+    ) -> list[int]:  # Positions in order, the end of the text last
+        "Where a long text can be cut for this tokenizer, whose scanner knows safe cuts."
         assert self.spans.scanner.safe_cut_regex is not None  # a caller asks first
         return safe_cuts(text, size, self.spans.scanner.safe_cut_regex, matcher=self.matcher)
 
     def run(
         self,
-        work: WorkItem,  # What a thread encodes at a time
+        work: WorkItem,  # The parts to encode
         *,
         prefix_ids: Sequence[int] = (),  # Special ids before each text
         suffix_ids: Sequence[int] = (),  # Special ids after each text
         matcher: AddedTokenMatcher | None = None,  # Added tokens to find
-        forbidden: tuple = (),  # Bytes that must not occur in it
+        forbidden: tuple = (),  # Bytes that must not occur in the texts
         out: np.ndarray | None = None,  # Where ids may be written, uint32
-    ) -> tuple:  # ids; where each text that ends here ends (NumPy arrays)
+    ) -> tuple:  # ids; the ends of the texts that end here (NumPy arrays)
         "Encode a work item."
         n = sum(map(len, work.texts))
         table = self.take_table(n)
@@ -207,8 +207,8 @@ class BulkTier:
     def may_hold_added(
         self,
         text: str,  # Any text
-    ) -> bool:  # False: it certainly holds none
-        "May a text hold an added token?"
+    ) -> bool:  # False: it certainly contains none
+        "May a text contain an added token?"
         if self.matcher is None:
             return False
         heads = self.matcher.heads
@@ -238,7 +238,7 @@ def _framed(id_buffer, prefix_ids, suffix_ids, begins, ends):
 
 # %% ../../nbs/pipeline/09_runs.ipynb #3d63dc25
 def _run_all(bulk, work, threads, progress, *, prefix_ids=(), suffix_ids=(), matcher=None, forbidden=()):
-    "Ids of texts, and their bounds (NumPy arrays)."
+    "The ids of texts, and their bounds (NumPy arrays)."
     from concurrent.futures import ThreadPoolExecutor
 
     options = dict(prefix_ids=prefix_ids, suffix_ids=suffix_ids, matcher=matcher, forbidden=forbidden)
@@ -276,7 +276,7 @@ def _allocate(items, frame):
 
 
 def _joined(out, done, at):
-    "The ids of all work items, moved together; or copied, if one of them did not fit."
+    "The ids of all work items, moved next to each other; or copied, if one of them did not fit."
     import ctypes
 
     if any(ids.base is not out for ids, _ in done):
@@ -313,13 +313,13 @@ def _put_together(ids, first, items, texts):
 
 # %% ../../nbs/pipeline/09_runs.ipynb #cfa50ecf
 def encode_texts(
-    bulk: BulkTier,  # Of a tokenizer
+    bulk: BulkTier,  # The bulk tier of a tokenizer
     texts: list,  # Texts (str, UTF-8 bytes, or other buffers of bytes)
     *,
     prefix_ids: Sequence[int] = (),  # Special ids before each text
     suffix_ids: Sequence[int] = (),  # Special ids after each text
     threads: int = 1,  # Number of threads
-    progress: bool | None = None,  # A bar, for what takes longer than two seconds
+    progress: bool | None = None,  # Show a progress bar for what takes longer than two seconds
 ) -> Ragged:  # Ids and bounds
     "Encode texts in bulk."
     if bulk.simple:
@@ -345,7 +345,7 @@ def encode_texts(
 
 # %% ../../nbs/pipeline/09_runs.ipynb #6b3f702a
 def _items(bulk, texts, prefix, suffix):
-    "Parts of texts, and each text as a row of items: numbers of parts, and ids as their inverse."
+    "Parts of texts, and each text as a row of items: indices of parts, and ids as their bitwise inverse."
     normalize = bulk.spans.normalize
     work, items, starts = WorkItem([], []), [], [0]
     for text in texts:
@@ -371,7 +371,7 @@ def _items(bulk, texts, prefix, suffix):
 
 
 def _parts(bulk, text):
-    "(part, does it begin its text?, id of a token) of a text."
+    "(part, does it start its text?, id of a token) of a text."
     for a, b, token in bulk.c.raw.spans(text):
         if token is not None:
             yield "", None, bulk.c.ids[token.content]
@@ -382,10 +382,10 @@ def _parts(bulk, text):
 
 # %% ../../nbs/pipeline/09_runs.ipynb #4264cc19
 def stream_ids(
-    bulk: BulkTier,  # Of a tokenizer; a `simple` one, whose plan forbids no spelling
+    bulk: BulkTier,  # The bulk tier of a tokenizer; a `simple` one, whose plan forbids no spelling
     blocks: Iterable[bytes],  # The bytes of one document, in UTF-8
 ) -> Iterator[np.ndarray]:  # uint32
-    "The ids of a document that comes in blocks, as soon as they are certain."
+    "The ids of a document that arrives in blocks, as soon as they are certain."
     id_buffer, table = IdBuffer(SIZES.block), SpanTable(longest=SIZES.longest)
     parts = split_on_added_tokens(
         _whole(blocks),
@@ -405,7 +405,7 @@ def stream_ids(
 
 
 def _whole(blocks):
-    "Blocks that end with whole characters, and are as long as those of a text in memory at most."
+    "Blocks that end with complete characters, at most as long as those of a text in memory."
     from subword_nb.core.span_cache import char_blocks
 
     left = b""
@@ -424,13 +424,13 @@ def _whole(blocks):
 @entry("uint8[:], uint32[:], int64, uint64[:], uint8[:], uint32[:], int32[:]")
 def known_ids(
     buffer: np.ndarray,  # A buffer (`core.simd`)
-    starts: np.ndarray,  # Where spans begin
-    k: int,  # How many spans
+    starts: np.ndarray,  # Starts of spans
+    k: int,  # Number of spans
     slots: np.ndarray,  # Of a table's arrays, as the next two
     keys: np.ndarray,  # Bytes of long spans
     spill: np.ndarray,  # Ids of spans with more than three
-    out: np.ndarray,  # int64: takes the ids
-) -> int:  # How many ids; -1 if a span is new or a separator, or `out` is too short
+    out: np.ndarray,  # int64: receives the ids
+) -> int:  # Number of ids; -1 if a span is new or a separator, or `out` is too short
     "The ids of spans that are all known, for short texts."
     low = np.empty(64, np.uint64)
     high = np.empty(64, np.uint64)
@@ -463,7 +463,7 @@ def known_ids(
         if n == SPILLED:
             o += copy_spilled(spill, w, out, o)
         else:
-            # three ids, however many there are: cheaper than to branch
+            # copying three ids, however many there are, is cheaper than a branch
             out[o] = np.int64(v >> np.uint64(32))
             out[o + ONE] = np.int64(w & np.uint64(0xFFFFFFFF))
             out[o + TWO] = np.int64(w >> np.uint64(32))
@@ -477,14 +477,14 @@ def known_ids(
 def known_rows(
     data: bytes,  # One text, UTF-8
     buffer: np.ndarray,  # A buffer large enough for it
-    starts: np.ndarray,  # Takes the starts of its spans
+    starts: np.ndarray,  # Receives the starts of its spans
     slots: np.ndarray,  # As for `known_ids`, like the next three
     keys: np.ndarray,  # Bytes of long spans
     spill: np.ndarray,  # Ids of spans with more than three
-    out: np.ndarray,  # Takes the ids
+    out: np.ndarray,  # Receives the ids
     kinds: np.ndarray,  # As for `scan_rows` of `text.gpt_scanners`, like the next two
     gpt2: bool | None,  # True: GPT-2's pattern
-    kind: int | None,  # Which other
+    kind: int | None,  # Number of another pattern
 ) -> int:  # What `known_ids` returns
     "The ids of a text whose spans are all known: copied, scanned and looked up in one call."
     n = len(data)
@@ -497,7 +497,7 @@ def known_rows(
 # %% ../../nbs/pipeline/09_runs.ipynb #1df93db3
 def short_kernel(
     coder: SpanCoder,  # How to encode
-) -> Any:  # What `short_of` calls
+) -> Any:  # The kernel to call in `short_of`
     "The kernel of short texts."
     return known_ids if coder.scanner.kernel_args is None else known_rows
 
@@ -531,7 +531,7 @@ def short_of(
     return encode_short
 
 # %% ../../nbs/pipeline/09_runs.ipynb #e414d8c5
-_PADDING = b"\xff" * 128  # As long as a buffer's head
+_PADDING = b"\xff" * 128  # As long as the head of a buffer
 
 
 def _scanned(data, held, buffer, starts, scan):
@@ -541,7 +541,7 @@ def _scanned(data, held, buffer, starts, scan):
 
 
 def _make_scratch(table):
-    "The scratch buffers of a table: bytes, the same as an array, starts, ids, the same as a view, which becomes a list sooner."
+    "The scratch buffers of a table: bytes, the same as an array, starts, ids, and a view of the ids, which is faster to turn into a list."
     held = bytearray(_PADDING[:1]) * (2 * len(_PADDING) + SIZES.scratch_bytes)
     out = np.empty(2 * SIZES.scratch_bytes, np.int32)
     table.scratch = held, np.frombuffer(held, np.uint8), np.empty(len(held), np.uint32), out, memoryview(out)
@@ -553,17 +553,17 @@ def kernel_fast_path(
     *,
     prefix_ids: Sequence[int] = (),  # Special ids before a text
     suffix_ids: Sequence[int] = (),  # Special ids after a text
-    without: Callable | None = None,  # What is faster below `SIZES.fast_chars`; None: nothing
+    without: Callable | None = None,  # A function that is faster below `SIZES.fast_chars`, if any
 ) -> Callable | None:  # text → ids, or None where a text needs another path; None: every text does
-    "The function that encodes short texts by kernels."
-    countless = bulk.matcher is not None and bulk.matcher.heads is None  # beginnings of added tokens
+    "The function that encodes short texts with kernels."
+    countless = bulk.matcher is not None and bulk.matcher.heads is None  # too many prefixes of added tokens
     if not bulk.simple or countless or bulk.coder.rescore_float32:
         return None
     spans, encode_short, model = bulk.spans, short_of(bulk.coder), bulk.c.parts.model
     dummy_prefix, fast_chars = spans.dummy_prefix, SIZES.fast_chars if without else 0
     heads = bulk.matcher.heads if bulk.matcher else ()
     invalid = [b.decode() for b in (*spans.forbidden_bytes, *heads)]
-    rare = {spelling[0] for spelling in invalid}  # the search for one character is much quicker than for two
+    rare = {spelling[0] for spelling in invalid}  # searching for one character is much faster than for two
     tables, limit, kept = bulk.tables, SIZES.scratch_bytes, SIZES.tables
 
     def short(text):
@@ -580,7 +580,7 @@ def kernel_fast_path(
         try:
             data = text.encode()
         except UnicodeEncodeError:
-            return None  # the general path says what is wrong
+            return None  # the general path reports the error
         if dummy_prefix:
             data = dummy_prefix(data, True) + data
         if len(data) > limit:
@@ -599,7 +599,7 @@ def kernel_fast_path(
 # %% ../../nbs/pipeline/09_runs.ipynb #45f96778
 @on_warm_up
 def _warm_up_runs():
-    "Compile what texts in bulk need."
+    "Compile the kernels of bulk encoding."
     from subword_nb.bpe.model import BPE
     from subword_nb.core.unicode import BYTE2CHAR
     from subword_nb.pipeline.engine import EngineParts
