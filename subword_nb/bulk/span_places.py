@@ -39,7 +39,7 @@ from ..pipeline.tokens import tokens
 
 # %% ../../nbs/bulk/09_span_places.ipynb #f9e77ebc
 class Unsure(Exception):
-    "Offsets cannot be derived with certainty; the pipeline has to align the text."
+    "Raised if offsets cannot be derived with certainty; then the text has to be aligned in Python."
 
     def __init__(
         self,
@@ -51,8 +51,8 @@ class Unsure(Exception):
 def rows_of(
     c: Compiled,  # A compiled engine
     part: Aligned,  # Any text
-) -> tuple[list, int]:  # (id, piece, start, end, split) of its tokens; the number of its splits
-    "The tokens of a part, by the pipeline."
+) -> tuple[list, int]:  # (id, piece, start, end, pretoken) of its tokens; the number of pretokens
+    "The tokens of a part, computed by the reference."
     if c.norm is not None:
         part = c.norm.align(part)
     pretokens = c.pre.split_aligned(part)
@@ -66,8 +66,8 @@ def rows_of(
 def span_rows(
     places: "Places",  # See below
     span: str,  # A span that does not begin a text
-) -> tuple[list, int]:  # As for `rows_of`; places are counted from the span's start, splits from the next one
-    "The tokens of a span, by the pipeline."
+) -> tuple[list, int]:  # As for `rows_of`, relative to the start of the span
+    "The tokens of a span, computed by the reference."
     if places.bytes:
         return _spelled_rows(places.c, span)
     before = "a" if places.linked and _cuts_before(places, span[:1]) else ""
@@ -80,7 +80,7 @@ def span_rows(
 
 
 def _cuts_before(places, ch):
-    "Does a character begin a span after a letter?"
+    "Does a character after a letter begin a new span?"
     if ch not in places.cuts:
         import numpy as np
 
@@ -102,7 +102,7 @@ _NO_LIMIT = 1 << 30  # Any number of spaces and line ends
 
 @jit.kernel
 def _size_of(buffer, a, n, limit, kinds):
-    "(leading spaces and line ends, characters, normalized characters after them, -1: not certain) of a span."
+    "(leading spaces and line ends, characters, normalized characters after them or -1 if uncertain) of a span."
     lead = 0
     while lead < n and (buffer[a + lead] == 32 or buffer[a + lead] == 10 and limit > 1):
         lead += 1
@@ -124,7 +124,7 @@ def _size_of(buffer, a, n, limit, kinds):
 
 @jit.kernel
 def _total(ids, first, end, written):
-    "The length of what tokens spell; -1 if that is not known of one."
+    "The length of what tokens spell; -1 if it is not known for one of them."
     total = 0
     for t in range(first, end):
         if written[ids[t]] <= 0:
@@ -135,7 +135,7 @@ def _total(ids, first, end, written):
 # %% ../../nbs/bulk/09_span_places.ipynb #8becc879
 @jit.kernel
 def _row_bytes(buffer, a, ids, first, end, written, rows, r):
-    "Rows of tokens that spell the span's bytes; the number of its characters. Part of a character counts as all of it."
+    "Rows of tokens that spell the span's bytes; the number of its characters. A part of a character counts as all of it."
     x, chars = a, 0
     for t in range(first, end):
         start, stop = chars, x + written[ids[t]]
@@ -154,7 +154,7 @@ def _row_bytes(buffer, a, ids, first, end, written, rows, r):
 @jit.kernel
 def _row_chars(buffer, a, ids, first, end, written, kinds, how, lead, rows, r):
     "Rows of tokens that spell the normalized characters after the spaces (how=1), or with ▁ before them."
-    # ▁ has the place of the first space (2), of the first letter (3) or of all spaces (4)
+    # ▁ has the offsets of the first space (2), of the first letter (3) or of all spaces (4)
     x, upto = 0, 0 if how == 1 else 1
     i, char = a + lead, lead - 1
     bar = lead if how == 3 else 0
@@ -259,14 +259,14 @@ def _kind(places, ch):
 
 # %% ../../nbs/bulk/09_span_places.ipynb #560ae288
 class Places:
-    "A tokenizer's known spans and the offsets of their tokens, as arrays."
+    "The known spans of a tokenizer and the offsets of their tokens, as arrays."
 
-    # info: of a span (first row of its tokens, their number, characters, splits, bytes, do its offsets depend on what follows?)
-    # rows: of a token (id, number of its piece, start, end, split)
+    # info: one row per span (first row, tokens, characters, pretokens, bytes, do its offsets depend on what follows?)
+    # rows: one row per token (id, number of its piece, start, end, pretoken)
 
     def __init__(
         self,
-        bulk: BulkTier,  # Of a tokenizer
+        bulk: BulkTier,  # Of the tokenizer
     ):
         import numpy as np
         from subword_nb.text.word_scanners import space_scanner, whitespace_scanner
@@ -306,7 +306,7 @@ class Places:
 
         self.table = SpanTable()
         self.count = np.zeros(2, np.int64)
-        del self.names[len(self.written) :]  # spellings of unknown words, whose number is unlimited
+        del self.names[len(self.written) :]  # spellings of unknown words, of which there may be any number
         self.more, self.pieces, self.edges = {}, None, None
         self.rows = np.zeros((1 << 12, 5), np.int32)
         self.info = np.zeros((1 << 10, 6), np.int64)
@@ -349,7 +349,7 @@ def _longer(a, n):
 
 # %% ../../nbs/bulk/09_span_places.ipynb #72485198
 def _is_linked(places, span):
-    "Does a span end with what becomes a space, or nothing, so that it joins a space after it?"
+    "Does a span end with a character that becomes a space or nothing, so that it is joined with a space after it?"
     if places.bytes or not places.linked or not places.c.norm:
         return 0
     after = places.c.norm.align(Aligned(f"a{span} a"))
@@ -384,7 +384,7 @@ def piece_number(
 
 # %% ../../nbs/bulk/09_span_places.ipynb #863d2e46
 def _find_rule(places):
-    "Determine what pieces spell, and the rule for the offsets of simple spans, by comparison with the pipeline."
+    "Determine what pieces spell, and the rule for the offsets of simple spans, by comparison with the reference."
     c = places.c
     if places.bytes:
         _spell_bytes(places)
@@ -431,7 +431,7 @@ def _spell_bytes(places):
 
 
 def _agrees(places, known, how, limit, spans):
-    "Does a rule give simple spans the offsets of the pipeline?"
+    "Does a rule give simple spans the offsets of the reference?"
     import numpy as np
 
     wanted, m = [known(s) for s in spans], len(spans)
