@@ -15,10 +15,10 @@ from pathlib import Path
 # %% ../../nbs/core/02_files.ipynb #a0b80876
 @contextmanager
 def naming_file(
-    path: str | os.PathLike,  # What is read or written
+    path: str | os.PathLike,  # The file that is read or written
     *others: str | Path,  # Its temporary names
 ) -> Iterator[None]:  # For a `with` block
-    "Errors of the disk that name no file name this one."
+    "Add this name to disk errors that name no file."
     try:
         yield
     except OSError as e:
@@ -30,7 +30,7 @@ def naming_file(
 
 # %% ../../nbs/core/02_files.ipynb #f70fdc87
 def _state(raw):
-    "Size and time of an open file; None for what is none."
+    "Size and time of an open file; None if it is not a file."
     try:
         found = os.fstat(raw.fileno())
     except (AttributeError, OSError, ValueError):
@@ -39,18 +39,18 @@ def _state(raw):
 
 
 def is_empty(
-    raw,  # An open file, or something like one
+    raw,  # An open file, or a similar object
 ) -> bool:  # False if unknown
-    "Is it a file without a single byte?"
+    "Is it an empty file?"
     return (_state(raw) or (1, 0))[0] == 0
 
 
 @contextmanager
 def unchanged(
     raw,  # An open binary file
-    name: str,  # What it is called
+    name: str,  # Name for errors
 ) -> Iterator[None]:  # For a `with` block in which it is read
-    "Raise if a file changes while it is read."
+    "Raise an error if a file changes while it is read."
     before = _state(raw)
     try:
         yield

@@ -19,34 +19,34 @@ from typing import Any
 # %% ../../nbs/core/01_limits.ipynb #f308819c
 @dataclass(frozen=True)
 class Limits:
-    "The most that is accepted from a file, and while its tokenizer runs."
+    "The maximum sizes accepted from a file, and while its tokenizer runs."
 
-    # Bytes that are read of one file; of a GGUF file, those in front of the weights
+    # Bytes that are read of one file; of a GGUF file, those before the weights
     file_bytes: int = 1 << 29
-    json_depth: int = 500  # Containers within each other
-    components: int = 1_000  # Normalizers, pre-tokenizers, post-processors or decoders in one, and itself
+    json_depth: int = 500  # Depth of nested containers
+    components: int = 1_000  # Components (normalizers, decoders, …) nested in one, itself included
     pieces: int = 1 << 22  # Pieces of a vocabulary
     piece_chars: int = 1 << 13  # Characters of one piece or added token
     affix_chars: int = 1_000  # Characters of a prefix or suffix of pieces, such as ##
     merges: int = 1 << 23  # Merge rules
     added_tokens: int = 1 << 20  # Added tokens
     unknown_fields: int = 10_000  # Unknown protobuf fields that are kept
-    padding: int = 1 << 20  # Number of tokens to which a file may pad a text, or to a multiple of which
+    padding: int = 1 << 20  # Number of tokens to which a file may pad a text, also as a multiple
     pattern_chars: int = 10_000  # Characters of one regular expression
-    pattern_steps: int = 100_000  # Its characters and classes, each times the repeats {n} around it
-    # Characters or tokens that a component may make of each input character, besides a first 65,536
+    pattern_steps: int = 100_000  # Its characters and classes, each multiplied by the repeats {n} around it
+    # Characters or tokens that a component may produce per input character, after the first 65,536
     growth: int = 256
-    regex_seconds: float = 5.0  # Seconds for one search with a regular expression that may go back and forth
+    regex_seconds: float = 5.0  # Seconds for one search with a regular expression that may backtrack
     regex_seconds_per_million: float = 10.0  # Seconds more for each million characters of text
-    template_turns: int = 1_000_000  # Turns of all loops of a chat template together
-    template_chars: int = 1 << 26  # Characters of a text that a chat template makes
+    template_turns: int = 1_000_000  # Iterations of all loops of a chat template together
+    template_chars: int = 1 << 26  # Characters of a text that a chat template produces
 
     def __post_init__(self):
         _check_limits(self)
 
 # %% ../../nbs/core/01_limits.ipynb #b6c9f81f
 def _check_limits(limits):
-    "Refuse what is no limit."
+    "Raise an error for an invalid limit."
     for f in fields(limits):
         value = getattr(limits, f.name)
         if (
@@ -80,7 +80,7 @@ def _from_environment(line):
 
 # %% ../../nbs/core/01_limits.ipynb #c2f4e496
 def current() -> Limits:  # Those in force
-    "The limits that currently apply."
+    "The limits in force."
     if (found := _BELOW.get()) is not None:
         return found
     if (line := os.environ.get("SUBWORD_NB_LIMITS", "")) != _SAID[0] or _SAID[1] is None:
@@ -92,7 +92,7 @@ def current() -> Limits:  # Those in force
 def limited(
     limits: Limits | Mapping | None = None,  # All of them, or some by name; None: those in force
     **others,  # Single ones, by name
-) -> Iterator[Limits]:  # What is in force inside
+) -> Iterator[Limits]:  # The limits in force inside the block
     "Other limits within a `with` block; in this thread or task only."
     known = {f.name for f in fields(Limits)}
     if limits is not None and not isinstance(limits, (Limits, Mapping)):
@@ -112,7 +112,7 @@ def limited(
 
 # %% ../../nbs/core/01_limits.ipynb #2839e135
 class LimitExceeded(ValueError):
-    "More than a limit allows."
+    "Raised for a size beyond a limit."
 
     def __init__(
         self,
@@ -124,9 +124,9 @@ class LimitExceeded(ValueError):
 def check_limit(
     name: str,  # A limit
     value: int | float,  # The value found
-    what: str,  # What it is: errors begin with it, such as "tokenizer.json: model.vocab has 5,000,000 pieces"
+    what: str,  # Name of the value: errors begin with it, such as "tokenizer.json: model.vocab has 5,000,000 pieces"
 ) -> None:
-    "Refuse what is beyond a limit."
+    "Raise `TooMuch` for a value beyond a limit."
     limit = getattr(current(), name)
     if value > limit:
         raise LimitExceeded(
@@ -146,8 +146,8 @@ _STRANGE = {
 def check_regular_file(
     path: str | os.PathLike,  # A file
 ) -> None:
-    "Refuse a pipe, a socket or a device, which may block or never end, before it is opened."
-    mode = os.stat(os.fspath(path)).st_mode  # a number would be taken for an open file
+    "Raise an error for a pipe, a socket or a device, which may block or never end, before it is opened."
+    mode = os.stat(os.fspath(path)).st_mode  # an integer would be taken for a file descriptor
     for kind, test in _STRANGE.items():
         if test(mode):
             raise ValueError(
@@ -159,8 +159,8 @@ def check_regular_file(
 def read_bytes(
     path: str | os.PathLike,  # A file
     *,
-    lines: str | None = None,  # A limit, such as "pieces", for the number of its lines; None: any number
-) -> bytes:  # All that is in it
+    lines: str | None = None,  # A limit for the number of its lines, such as "pieces"; None: no limit
+) -> bytes:  # Its content
     "Read an ordinary file that is not larger than the limit."
     check_regular_file(path)
     with open(path, "rb", buffering=0) as f:
@@ -180,18 +180,18 @@ def read_bytes(
 
 
 def _check_lines(f, path, name):
-    "Refuse a file of too many lines; it is read up to these only."
+    "Raise an error for a file of too many lines, without reading further."
     n, most = 0, getattr(current(), name)
     while block := f.read(1 << 20):
         n += block.count(b"\n")
-        if n > most + 64:  # a header and empty lines are none of them
+        if n > most + 64:  # allow for a header and empty lines
             check_limit(name, n, f"{path} has more than {most:,} lines")
     f.seek(0)
 
 # %% ../../nbs/core/01_limits.ipynb #3fb30d59
 def json_depth_ref(
     data: bytes,  # JSON in UTF-8, well formed or not
-) -> int:  # Containers within each other, at most
+) -> int:  # Maximum depth of nested containers
     "The depth of nesting in JSON."
     depth = most = 0
     inside = escaped = False
@@ -232,10 +232,10 @@ _ONE_KIND, _OTHERS = bytes.maketrans(b"{}", b"[]"), bytes({*range(256)} - {*b'[]
 
 # %% ../../nbs/core/01_limits.ipynb #2f98de21
 def check_json(
-    data: bytes,  # What is going to be read as JSON
+    data: bytes,  # JSON that is about to be parsed
     name: str | os.PathLike,  # Its source
 ) -> None:
-    "Refuse JSON that is too deep, or consists of brackets, before it is read."
+    "Raise an error for JSON that is too deep or consists mostly of brackets, before it is parsed."
     n = data.count(b"[") + data.count(b"{")
     if n > 100_000 + len(data) // 8:
         raise LimitExceeded(
@@ -245,19 +245,19 @@ def check_json(
         check_limit("json_depth", depth, f"{name} is nested too deeply, {depth:,} levels")
 
 # %% ../../nbs/core/01_limits.ipynb #212dde26
-SMALL = 1 << 16  # Characters or tokens that are never too many
+SMALL = 1 << 16  # Characters or tokens that are always allowed
 WORD_SMALL = 256  # The same for a single word of a text
 
 
 def check_growth(
-    n_in: int,  # Characters or tokens that went in
+    n_in: int,  # Characters or tokens of the input
     n_out: int,  # Characters or tokens of the output
-    what: str,  # What made them: errors begin with it
+    what: str,  # The stage: errors begin with it
     *,
     unit: str = "characters",  # What is counted
-    free: int = SMALL,  # How many are never too many
+    free: int = SMALL,  # Number that is always allowed
 ) -> None:
-    "Refuse a text that grows too much."
+    "Raise an error for a text that grows too much."
     if n_out > free and n_out > free + current().growth * n_in:
         least = -(-(n_out - free) // max(n_in, 1))
         check_limit("growth", least, f"{what} makes {n_out:,} {unit} of {n_in:,}")
@@ -268,7 +268,7 @@ def warn_ignored(
     ignored: list[str],
     name: str | os.PathLike,  # The file or the component they are in: the warning begins with it
 ) -> None:
-    "Warn once about all keys of a file that no component has."
+    "Issue one warning for all keys of a file that no component has."
     if not ignored:
         return
     shown = ", ".join(key if len(key) <= 80 else key[:79] + "…" for key in ignored[:12])

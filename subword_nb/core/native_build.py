@@ -33,7 +33,7 @@ _MARKED = re.compile(r"^@[\w.]*(?:entry\(|prepared$)", re.MULTILINE)
 
 
 def kernel_pages() -> list[str]:  # Names of modules, sorted
-    "The pages that hold kernels which Python calls, or tables that are stored with them."
+    "The pages with kernels that Python calls, or with tables that are stored with the library."
     pages = []
     for page in pkgutil.walk_packages([str(native.PACKAGE)], f"{native.PACKAGE.name}."):
         path = native.PACKAGE.joinpath(*page.name.split(".")[1:]).with_suffix(".py")
@@ -44,8 +44,8 @@ def kernel_pages() -> list[str]:  # Names of modules, sorted
 
 def entry_kernels(
     pages: Iterable[str],  # Names of modules
-) -> list[jit.Kernel]:  # In the order of their names
-    "The kernels with signatures that these pages define."
+) -> list[jit.Kernel]:  # In alphabetical order
+    "The kernels with signatures on these pages."
     found = {}
     for page in pages:
         for value in vars(importlib.import_module(page)).values():
@@ -56,7 +56,7 @@ def entry_kernels(
 
 def prepared_tables(
     pages: Iterable[str],  # Names of modules
-) -> list[Callable]:  # In the order of their names
+) -> list[Callable]:  # In alphabetical order
     "The functions whose arrays are stored with the library."
     found = {}
     for page in pages:
@@ -68,16 +68,16 @@ def prepared_tables(
 
 # %% ../../nbs/core/11_native_build.ipynb #c6112268
 class CannotBuild(RuntimeError):
-    "Why there is no library: Numba or a linker is not here, or a kernel needs what a library cannot have."
+    "Raised if Numba or a linker is missing, or if a kernel needs something that a library cannot provide."
 
 # %% ../../nbs/core/11_native_build.ipynb #60da1915
 def entry_source(
     name: str,  # Name of the function
-    signature: str,  # Of the kernel
+    signature: str,  # Signature of the kernel
     result: list[str],  # Types of the numbers that the kernel returns
     is_tuple: bool,  # True if it returns a tuple
-) -> str:  # A function `name` of one address
-    "Source text of the function that takes arguments from words and puts results behind them."
+) -> str:  # Source of a function `name` that takes one address
+    "Source text of the function that reads arguments from words and writes results after them."
     words = iter(range(10_000))
     arguments = [_argument_source(a, words) for a in native.parse_signature(signature)]
     n = next(words)
@@ -88,7 +88,7 @@ def entry_source(
 
 
 def _argument_source(argument, words):
-    "The expression for one argument; takes its words from `words`."
+    "The expression for one argument; takes its words from the iterator `words`."
     if argument.kind == "tuple":
         items = [_argument_source(item, words) for item in argument.items]
         if argument.name:
@@ -110,7 +110,7 @@ def _argument_source(argument, words):
 # %% ../../nbs/core/11_native_build.ipynb #2a66f544
 @cache
 def _instructions():
-    "What the source of an entry calls, by name."
+    "The functions that an entry's source calls, by name."
     from llvmlite import ir
     from numba import types
     from numba.extending import intrinsic
@@ -155,7 +155,7 @@ def _instructions():
 
 @cache
 def _array_maker(kind, ndim, of_bytes=False):
-    "The instruction that makes an array out of the address of a NumPy array, or of Python's bytes."
+    "The instruction that makes an array from the address of a NumPy array, or of Python's bytes."
     import numba
     import numpy as np
     from llvmlite import ir
@@ -203,7 +203,7 @@ def _array_maker(kind, ndim, of_bytes=False):
 
 # %% ../../nbs/core/11_native_build.ipynb #daabbbf5
 def _compile_entry(kernel, signature, name):
-    "LLVM's code of an entry, its function there, and what it returns."
+    "LLVM's code of an entry, the name of its function, and the types of its result."
     import numpy as np
     from numba import types
 
@@ -227,7 +227,7 @@ def _compile_entry(kernel, signature, name):
 
 
 def _result_of(kernel, signature):
-    "The types of the numbers that a kernel returns, and whether they are a tuple."
+    "The types of the numbers that a kernel returns, and whether they form a tuple."
     from numba import types
 
     arguments = tuple(_numba_type(a, kernel) for a in native.parse_signature(signature))
@@ -263,7 +263,7 @@ def _numba_type(argument, kernel):
 
 # %% ../../nbs/core/11_native_build.ipynb #5ae164db
 def _class_named(name, kernel):
-    "The class of a named tuple: of the kernel's own page, or of the one page of kernels that has it."
+    "The class of a named tuple, on the kernel's own page or on the only kernel page that defines it."
     if name in kernel.py_func.__globals__:
         return kernel.py_func.__globals__[name]
     found = {getattr(importlib.import_module(page), name, None) for page in kernel_pages()} - {None}
@@ -344,7 +344,7 @@ _OF_THE_SYSTEM = {
 
 
 def _object(code, keep, machine):
-    "An object file from LLVM's code, in which only the function `keep` has a name; and what it needs from elsewhere."
+    "An object file from LLVM's code, in which only the function `keep` is public; and the names it needs from elsewhere."
     import llvmlite.binding as llvm
 
     module = llvm.parse_assembly(code)
@@ -373,7 +373,7 @@ def linker() -> list[str]:  # The command, without its arguments
 
 # %% ../../nbs/core/11_native_build.ipynb #602f6202
 def _compile_part(part, parts, target, folder):
-    "Compile one part of the entries; writes an object file for each, and part.json with what is in them."
+    "Compile one part of the entries; writes an object file for each, and part.json with a description."
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -411,7 +411,7 @@ def _compile_part(part, parts, target, folder):
 
 
 def _share(part, parts):
-    "The pages of one part: the largest page goes to the part that has least so far."
+    "The pages of one part: the largest page goes to the smallest part so far."
     shares: list[list[str]] = [[] for _ in range(parts)]
     sizes = [0] * parts
     size = {
@@ -431,11 +431,11 @@ def _cpu(target):
 
 # %% ../../nbs/core/11_native_build.ipynb #867b66a7
 def build(
-    folder: Path,  # Takes kernels.json and the libraries, all at once
+    folder: Path,  # Receives kernels.json and the libraries, in one step
     *,
     # Families of processors; None: the best that this processor can run
     targets: Iterable[str] | None = None,
-    progress: bool = True,  # Tell standard error what is done
+    progress: bool = True,  # Report progress on standard error
 ) -> Path:  # The folder
     "Compile all kernels of the package into a library."
     if importlib.util.find_spec("numba") is None:
@@ -477,7 +477,7 @@ _SHARED = {"darwin": ["-dynamiclib", "-Wl,-x"]}.get(sys.platform, ["-shared", "-
 
 
 def _link(command, objects, path):
-    "One library of many objects."
+    "Link objects into one library."
     system = [] if sys.platform == "win32" else ["-lm"]
     done = subprocess.run(
         [*command, *_SHARED, "-o", str(path), *map(str, objects), *system],
@@ -493,7 +493,7 @@ def _link(command, objects, path):
 
 
 def _store_tables(folder):
-    "Write all tables into one file; returns what the manifest says of them."
+    "Write all tables into one file; returns their part of the manifest."
     arrays, data = {}, b""
     for make in prepared_tables(kernel_pages()):
         table = make()
@@ -507,7 +507,7 @@ def _store_tables(folder):
 
 
 def _sources():
-    "Digests of all files that a kernel's code, its constants or a table come from, by name."
+    "Digests of all files on which a kernel's code, its constants or a table depend, by name."
     pages, seen = {f"{native.PACKAGE.name}.core.native"}, set()
     functions = [kernel.py_func for kernel in entry_kernels(kernel_pages())]
     functions += prepared_tables(kernel_pages())
@@ -533,7 +533,7 @@ def _sources():
 
 @cache
 def _imported_names(page):
-    "Names that a page imports from others of the package, with the page they come from."
+    "Names that a page imports from other pages of the package, with these pages."
     tree = ast.parse(
         native.PACKAGE.joinpath(*page.split(".")[1:]).with_suffix(".py").read_text(encoding="utf-8")
     )
@@ -548,7 +548,7 @@ def _imported_names(page):
 
 # %% ../../nbs/core/11_native_build.ipynb #20820d1e
 def _compile_all(target, folder, progress):
-    "Compile all entries for one family of processors, in two processes; returns what the manifest says of them."
+    "Compile all entries for one family of processors, in two processes; returns their part of the manifest."
     parts = 2
     env = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")}
     env |= {
@@ -591,10 +591,10 @@ def _compile_all(target, folder, progress):
 # %% ../../nbs/core/11_native_build.ipynb #80cd7108
 def ensure(
     *,
-    progress: bool = True,  # Tell standard error what is done
-    wait: bool = True,  # False: if another process builds already, leave it to that one
+    progress: bool = True,  # Report progress on standard error
+    wait: bool = True,  # False: return if another process is already building
 ) -> bool:  # True if there is a library now
-    "Build the library in the user's cache folder, if there is none and Numba and a linker are here."
+    "Build the library in the user's cache folder, if it is missing and Numba and a linker are installed."
     if native.library() is not None:
         return True
     if os.environ.get("SUBWORD_NB_JIT") or os.environ.get("SUBWORD_NB_KERNELS") == "none":
@@ -622,7 +622,7 @@ def ensure(
 
 @contextmanager
 def _alone(path, wait):
-    "For a `with` block that one process at a time runs, where the system has such locks."
+    "A context manager that lets one process at a time run its block, where the system has such locks."
     with open(path, "w", encoding="ascii") as file:
         with suppress(ImportError):
             import fcntl

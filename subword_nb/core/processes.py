@@ -28,7 +28,7 @@ _gate = threading.RLock()  # no lock is created during a fork
 
 
 def fork_safe(
-    lock,  # A `threading.Lock` or `RLock` that a child needs, too; its holder acquires only locks created before it
+    lock,  # A `threading.Lock` or `RLock` that a child needs too; its holder acquires only locks created before it
 ) -> object:  # The same lock
     "Make forks wait until no thread holds a lock."
     with _gate:
@@ -59,7 +59,7 @@ _held = {}  # thread → locks that it holds for its fork
 
 
 def _all_locks():
-    "What a fork waits for, in the order in which it is taken."
+    "The locks that a fork waits for, in the order in which they are acquired."
     compiler = getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None)
     found = [ref() for ref in reversed(_locks.valuerefs())]
     found.append(getattr(compiler, "_lock", None))
@@ -67,7 +67,7 @@ def _all_locks():
 
 # %% ../../nbs/core/04_processes.ipynb #65ac1a50
 class _Imports:
-    "The lock that Python takes to enter an import on its list."
+    "The lock that Python acquires to add an import to its list."
 
     def acquire(self, timeout):
         return _imp.acquire_lock() is None
@@ -82,7 +82,7 @@ def _same(some, others):
 
 
 def _before():
-    "Wait until no other thread imports, compiles, or holds a lock that is waited for."
+    "Wait until no other thread imports, compiles, or holds a registered lock."
     due = time.monotonic() + _PATIENCE
     looks = Counter()
     while True:
@@ -101,7 +101,7 @@ def _before():
 
 # %% ../../nbs/core/04_processes.ipynb #1ab72027
 def _after():
-    "Give back what was taken."
+    "Release the acquired locks."
     for lock in reversed(_held.pop(threading.get_ident(), ())):
         lock.release()
 
@@ -119,7 +119,7 @@ class _Pause:
     def __init__(self):
         # reentrant, since a finalizer may run in between
         self.lock = fork_safe(threading.RLock())
-        self.threads: list[int] = []  # each once for every block that it is in
+        self.threads: list[int] = []  # each thread once for every block that it is in
         self.went = False
 
 
@@ -145,7 +145,7 @@ def gc_paused() -> Iterator[None]:  # For a `with` block
 
 
 def _resume():
-    "In a child: set the collector going if a thread that is no more had stopped it."
+    "In a child: enable the garbage collector if a thread of the parent had disabled it."
     mine = [thread for thread in _pause.threads if thread == threading.get_ident()]
     if _pause.threads and not mine and _pause.went:
         gc.enable()
@@ -153,7 +153,7 @@ def _resume():
 
 # %% ../../nbs/core/04_processes.ipynb #510ba2f0
 class cached_property:
-    "An attribute that is worked out when it is first looked at."
+    "An attribute that is computed when it is first accessed."
 
     def __init__(
         self,
@@ -198,7 +198,7 @@ def group_limits(
     *,
     root: str | Path = "/",  # The folder that has `proc` and `sys`
 ) -> list[float]:  # Processors, for each limit of the process's control groups, inner groups first
-    "What Linux's control groups leave to this process."
+    "The limits that Linux's control groups set for this process."
     base, found = Path(root) / "sys/fs/cgroup", []
     for line in _text(Path(root) / "proc/self/cgroup").splitlines():
         controls, _, group = line.partition(":")[2].partition(":")
@@ -214,7 +214,7 @@ def cpu_count(
     *,
     root: str | Path = "/",  # As for `group_limits`
 ) -> int:  # 1 or more
-    "How many processors this process may use; $PYTHON_CPU_COUNT or `-X cpu_count` overrides it."
+    "The number of processors that this process may use; $PYTHON_CPU_COUNT or `-X cpu_count` overrides it."
     said = str(sys._xoptions.get("cpu_count", os.environ.get("PYTHON_CPU_COUNT", "")))
     if said.isdecimal() and int(said):
         return int(said)

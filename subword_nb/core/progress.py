@@ -30,10 +30,10 @@ def track(
     iterable: Iterable,  # items of any kind
     *,
     total: int | None = None,  # number of steps, if known
-    desc: str = "",  # what is done, shown before the bar
+    desc: str = "",  # name of the work, shown before the bar
     # None: a bar after two seconds on a terminal or in Jupyter; True: at once; False: none
     progress: bool | None = None,
-    unit: str = "it",  # what a step is, such as "doc" or "B"
+    unit: str = "it",  # unit of a step, such as "doc" or "B"
     step: Callable | None = None,  # item → number of steps it counts for; None: one
 ) -> Iterator:  # the same items
     "Yield the items, with a progress bar where it helps."
@@ -88,7 +88,7 @@ class _Lines:
         self.over = threading.Event()
 
     def line(self) -> str:
-        "What is done, and how far it is."
+        "The current step and its progress."
         seconds = f"{time.monotonic() - self.start:,.0f} s"
         if not self.unit:
             return f"{self.what}: {self.doing}, {seconds}"
@@ -114,7 +114,7 @@ def progress_lines(
     *,
     always: bool = False,  # also on a terminal, which could show a bar
     every: float | None = None,  # seconds between two lines; None: ten
-    # for `with`: a function that takes the name of the next step, for work that `track` does not follow
+    # for `with`: a function that takes the name of the next step, for work that `track` does not report
 ) -> Iterator[Callable]:
     "Write a line to standard error every ten seconds, unless it is a terminal."
     lines = _Lines(what)

@@ -19,11 +19,11 @@ from .jit import Kernel, checked, entry, kernel, on_warm_up
 
 # %% ../../nbs/core/09_simd.ipynb #5b3e0ebc
 HEAD = 128  # Separators before and after a text in a buffer
-SEPARATOR = 255  # The byte that is in no text
+SEPARATOR = 255  # A byte that never occurs in UTF-8
 
 
 def buffer_of(
-    text: bytes,  # UTF-8; documents may be divided by the separator
+    text: bytes,  # UTF-8; documents may be separated by the separator
 ) -> np.ndarray:  # (HEAD + len(text) + HEAD,) uint8
     "A text with separators around it."
     return np.frombuffer(b"\xff" * HEAD + bytes(text) + b"\xff" * HEAD, np.uint8).copy()
@@ -41,15 +41,15 @@ def intrinsic(
     recipe: Callable,
     result: str,  # Name of Numba's type of the result: "uint64", "void"
     *,
-    bytes_read: int = 0,  # How many bytes are read or written from the address on
-    value: str = "uint8",  # Name of Numba's type of what follows an array and a place
+    bytes_read: int = 0,  # Number of bytes that are read or written from the address on
+    value: str = "uint8",  # Numba's type name of the arguments after an array and an index
 ) -> Callable:  # A decorator for the plain Python function
     "Declare an operation with its plain Python function."
     return lambda fn: Kernel(fn, make=lambda: _made(fn, recipe, result, bytes_read, value))
 
 # %% ../../nbs/core/09_simd.ipynb #83fe024a
 def _made(fn, recipe, result, bytes_read, value):
-    "What Numba compiles a call to: the recipe, with an array and a place in it turned into an address."
+    "The function that Numba compiles a call to: the recipe, with an array and an index turned into an address."
     from numba import types
     from numba.extending import intrinsic as declare
 
@@ -81,7 +81,7 @@ def _address(context, builder, kind, array, i, bytes_read):
     made = context.make_array(kind)(context, builder, array)
     if checked() and bytes_read:  # SUBWORD_NB_JIT=check
         enough = _ir().Constant(i.type, -(-bytes_read * 8 // kind.dtype.bitwidth))  # elements
-        left = builder.sub(made.nitems, i)  # where i <= nitems; a place before the array is a huge number
+        left = builder.sub(made.nitems, i)  # where i <= nitems; a negative index is a huge number
         beyond = builder.icmp_unsigned(">", i, made.nitems)
         outside = builder.or_(beyond, builder.icmp_unsigned("<", left, enough))
         with builder.if_then(outside):
@@ -100,7 +100,7 @@ def _load64(builder, address):
 @intrinsic(_load64, "uint64", bytes_read=8)
 def load64(
     a: np.ndarray,  # (n,) uint8
-    i: int,  # Place of the first of eight bytes
+    i: int,  # Index of the first of eight bytes
 ) -> np.uint64:  # The bytes, the first one lowest
     "Eight bytes of a text as one little-endian number."
     return np.uint64(int.from_bytes(bytes(a[int(i) : int(i) + 8]), "little"))
@@ -115,7 +115,7 @@ def _put64(builder, address, word):
 @intrinsic(_put64, "void", bytes_read=8, value="uint64")
 def put64(
     a: np.ndarray,  # (n,) uint8
-    i: int,  # Place of the first of eight bytes
+    i: int,  # Index of the first of eight bytes
     word: np.uint64,  # The bytes, the first one lowest
 ):
     "Write eight bytes at once."
@@ -127,7 +127,7 @@ def _zeros(builder, word):
 
 
 def _fetch(builder, address):
-    "Ask for a line of memory."
+    "Prefetch a cache line."
     ir = _ir()
     i32, i8p = ir.IntType(32), ir.IntType(8).as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [i8p, i32, i32, i32])
@@ -139,16 +139,16 @@ def _fetch(builder, address):
 def trailing_zeros(
     x: int,  # A word
 ) -> np.uint64:  # 0 to 64; 64 for the word 0
-    "How many zero bits come before the first set bit."
+    "Number of zero bits before the first set bit."
     return np.uint64((int(x) & -int(x)).bit_length() - 1 if int(x) else 64)
 
 
 @intrinsic(_fetch, "void")
 def prefetch(
     a: np.ndarray,  # A table
-    i: int,  # A place in it that will be looked at soon
+    i: int,  # Index that will be read soon
 ):
-    "Begin to fetch a place of a table."
+    "Begin to load an element of a table into the cache."
 
 # %% ../../nbs/core/09_simd.ipynb #3df62dd8
 def _vector(builder, address):
@@ -160,7 +160,7 @@ def _vector(builder, address):
 
 
 def _spread(builder, kind, value):
-    "One byte, sixty-four times."
+    "One byte, repeated sixty-four times."
     ir = _ir()
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.IntType(32)(0))
     first = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
@@ -191,28 +191,28 @@ def _letters(builder, address):
 
 # %% ../../nbs/core/09_simd.ipynb #443d5323
 def _mask(answers):
-    "Answers as the bits of a word, the first one lowest."
+    "Results as the bits of a word, the first one lowest."
     return np.uint64(sum(1 << j for j, yes in enumerate(answers) if yes))
 
 
 @intrinsic(_equal, "uint64", bytes_read=64)
 def mask_equal(
     a: np.ndarray,  # (n,) uint8
-    i: int,  # Place of the first of 64 bytes
+    i: int,  # Index of the first of 64 bytes
     c: int,  # A byte
 ) -> np.uint64:  # Bit j: is a[i + j] that byte?
-    "Where a byte stands among sixty-four."
+    "Which of sixty-four bytes have a given value."
     return _mask(a[int(i) : int(i) + 64] == c)
 
 
 @intrinsic(_within, "uint64", bytes_read=64)
 def mask_within(
     a: np.ndarray,  # (n,) uint8
-    i: int,  # Place of the first of 64 bytes
+    i: int,  # Index of the first of 64 bytes
     low: int,  # The lowest byte of a range
     high: int,  # The highest
 ) -> np.uint64:  # Bit j: is a[i + j] from low to high?
-    "Where bytes of a range stand among sixty-four."
+    "Which of sixty-four bytes are in a range."
     part = a[int(i) : int(i) + 64]
     return _mask((part >= low) & (part <= high))
 
@@ -220,9 +220,9 @@ def mask_within(
 @intrinsic(_letters, "uint64", bytes_read=64)
 def mask_letters(
     a: np.ndarray,  # (n,) uint8
-    i: int,  # Place of the first of 64 bytes
+    i: int,  # Index of the first of 64 bytes
 ) -> np.uint64:  # Bit j: is a[i + j] an ASCII letter?
-    "Where ASCII letters stand among sixty-four bytes."
+    "Which of sixty-four bytes are ASCII letters."
     part = a[int(i) : int(i) + 64] | 0x20
     return _mask((part >= 97) & (part <= 122))
 
@@ -236,15 +236,15 @@ def _high(builder, address):
 @intrinsic(_high, "uint64", bytes_read=64)
 def mask_high(
     a: np.ndarray,  # (n,) uint8
-    i: int,  # Place of the first of 64 bytes
+    i: int,  # Index of the first of 64 bytes
 ) -> np.uint64:  # Bit j: is a[i + j] 128 or more, so part of a character that is not ASCII, or a separator?
-    "Where bytes that are not ASCII stand among sixty-four."
+    "Which of sixty-four bytes are not ASCII."
     return _mask(a[int(i) : int(i) + 64] >= 128)
 
 # %% ../../nbs/core/09_simd.ipynb #0f7f824f
 @entry("uint8[:], int64, uint8, uint8, uint64[:], uint8[:]")
 def _all_operations(a, i, c, d, table, out):
-    "Every operation at one place."
+    "Every operation at one position."
     put64(out, 1, load64(a, i))
     prefetch(table, np.uint64(i) & np.uint64(7))
     return (
@@ -269,10 +269,10 @@ def _warm_up_machine():
 @entry("uint8[:], uint8[:], int64, int64[:]")
 def places_of(
     a: np.ndarray,  # (n,) uint8: a text
-    word: np.ndarray,  # (m,) uint8: what is looked for, at least one byte
-    i: int,  # Where to begin
-    out: np.ndarray,  # int64: takes the places, in order, as many as it can hold
-) -> int:  # How many there are in `out`
+    word: np.ndarray,  # (m,) uint8: the spelling to find, at least one byte
+    i: int,  # Index to start from
+    out: np.ndarray,  # int64: receives the positions, in order, as many as fit
+) -> int:  # Number of positions in `out`
     "The positions of a spelling in a text."
     n, m, found = len(a), len(word), 0
     while i + m <= n and found < len(out):
@@ -294,9 +294,9 @@ def places_of(
 @kernel
 def decode_at(
     a: np.ndarray,  # (n,) uint8, valid UTF-8
-    i: int,  # Where a character begins
+    i: int,  # Index where a character begins
 ) -> tuple[int, int]:  # Its code point; its width in bytes
-    "The character at a place."
+    "The character at an index."
     c = np.int64(a[i])
     if c < 0x80:
         return c, 1
@@ -311,7 +311,7 @@ def decode_at(
 def class_table(
     classes: np.ndarray,  # (0x110000,) uint8: the class of each code point
 ) -> tuple[np.ndarray, np.ndarray]:  # pages (0x1100,) uint16, their numbers; flat uint8, the different pages
-    "Classes of all code points in two stages."
+    "A two-stage table of the classes of all code points."
     rows = np.ascontiguousarray(classes, np.uint8).reshape(0x1100, 256)
     found, pages = {}, np.empty(0x1100, np.uint16)
     for k, row in enumerate(rows):
@@ -363,18 +363,18 @@ def _width_at(a, i, n):
 
 # %% ../../nbs/core/09_simd.ipynb #cb8c5394
 THREES, THREE = np.uint64(0xC0C0F0), np.uint64(0x8080E0)  # 1110xxxx 10xxxxxx 10xxxxxx
-FIRST_BITS = np.uint64(0xF)  # the x of the first
-OVERLONG, SURROGATE = np.uint64(0), np.uint64(13)  # E0 may begin a form that is too long, ED a surrogate
-TWOS, TWO = np.uint64(0xC0E0), np.uint64(0x80C0)  # 110xxxxx 10xxxxxx; C0 and C1 are too long
+FIRST_BITS = np.uint64(0xF)  # the bits x of the first byte
+OVERLONG, SURROGATE = np.uint64(0), np.uint64(13)  # E0 may begin an overlong form, ED a surrogate
+TWOS, TWO = np.uint64(0xC0E0), np.uint64(0x80C0)  # 110xxxxx 10xxxxxx; C0 and C1 begin overlong forms
 
 # %% ../../nbs/core/09_simd.ipynb #41709b4a
 @entry("uint8[:], int64, int64")
 def valid_until(
     a: np.ndarray,  # (at least n,) uint8
-    i: int,  # Where a text begins
-    n: int,  # Where it ends
-) -> int:  # The place of the first byte that is not part of valid UTF-8, or n
-    "How far a text is valid."
+    i: int,  # Start of a text
+    n: int,  # Its end
+) -> int:  # Index of the first byte that is not part of valid UTF-8, or n
+    "The end of the valid part of a text."
     while i < n:
         if a[i] < 0x80:
             while i + 8 <= n and load64(a, i) & np.uint64(0x8080808080808080) == 0:
@@ -398,10 +398,10 @@ def valid_until(
 @entry("uint8[:], int64, int64")
 def count_separators(
     a: np.ndarray,  # (at least n,) uint8
-    i: int,  # Where a text begins
-    n: int,  # Where it ends
-) -> int:  # How many separators there are; -1 if anything else is not valid
-    "Check documents with separators between them."
+    i: int,  # Start of a text
+    n: int,  # Its end
+) -> int:  # Number of separators; -1 if anything else is not valid
+    "Validate documents with separators between them."
     count = 0
     while True:
         i = valid_until(a, i, n)
@@ -414,14 +414,14 @@ def count_separators(
 
 # %% ../../nbs/core/09_simd.ipynb #e0e56311
 class Scanner(NamedTuple):
-    "What cuts a buffer into spans."
+    "Splits a buffer into spans."
 
-    name: str  # What it cuts as
+    name: str  # Name of the rule by which it splits
     # scan(buffer, n, last, starts) → k spans of n bytes from HEAD on: buffer[starts[j]:starts[j+1]]
     scan: Callable
-    # An expression over bytes: behind a match any text may be cut; None: unknown
+    # A regular expression over bytes: after a match any text may be cut; None: unknown
     safe_cut_regex: bytes | None = None
-    # What `scan_rows` takes behind `starts`, its table as a function, or None
+    # Arguments of `scan_rows` after `starts`, its table as a function; or None
     kernel_args: tuple | None = None
 
 
@@ -429,14 +429,14 @@ def scan_spans(
     scanner: Scanner,  # A scanner
     text: bytes,  # UTF-8, with or without separators
     *,
-    block: int = 1 << 16,  # How many bytes are scanned at once; one that brings nothing is doubled
+    block: int = 1 << 16,  # Number of bytes that are scanned at once; doubled if a block gives no span
 ) -> list[bytes]:  # Its spans
     "The spans of a text, scanned block by block."
     out, at, size = [], 0, block
     while at < len(text):
         part = text[at : at + size]
         while at + len(part) < len(text) and part and text[at + len(part)] & 0xC0 == 0x80:
-            part = part[:-1]  # not inside a character
+            part = part[:-1]  # end at a character boundary
         starts = np.empty(len(part) + 8, np.uint32)
         k = scanner.scan(buffer_of(part), len(part), at + len(part) == len(text), starts)
         out += [part[a - HEAD : b - HEAD] for a, b in pairwise(starts[: k + 1].tolist())]
@@ -446,29 +446,29 @@ def scan_spans(
 
 # %% ../../nbs/core/09_simd.ipynb #3e703105
 class IdBuffer:
-    "Ids written so far: `out[:state[0]]`, with the places of `state[1]` separators in `ends`."
+    "Ids written so far: `out[:state[0]]`, with the positions of `state[1]` separators in `ends`."
 
     def __init__(
         self,
-        capacity: int,  # How many ids are expected
+        capacity: int,  # Expected number of ids
         *,
-        documents: int = 1,  # How many documents come, if `separators` is not used
-        frame: int = 0,  # How many ids are left free between texts
+        documents: int = 1,  # Number of documents, if `separators` are not used
+        frame: int = 0,  # Number of ids reserved between texts
         out: np.ndarray | None = None,  # Where to write as long as there is capacity, uint32
     ):
         self.out: Any = np.empty(capacity + 256, np.uint32) if out is None else out
         self.ends = np.zeros(documents + 2, np.int64)
         # ids written, separators met, ids beyond the capacity, gaps, new spans
         self.state = np.zeros(5, np.int64)
-        self.separators = []  # What each separator stands for: the id of a token, or -1 between texts
+        self.separators = []  # Meaning of each separator: the id of a token, or -1 between texts
         self.frame = frame
-        self.n_expected = 0  # How many separators were expected
-        self.n_taken = 0  # and how many taken
+        self.n_expected = 0  # number of separators announced
+        self.n_taken = 0  # number of separators processed
 
     def grow(
         self,
         *,
-        ids: int = 0,  # So many more are needed
+        ids: int = 0,  # Number of additional ids needed
     ):
         "Grow the capacity by half."
         self.state[2] = 0
@@ -477,7 +477,7 @@ class IdBuffer:
         self.out[:n] = old[:n]
 
     def ids(self) -> np.ndarray:  # (n,) uint32
-        "All ids; the buffer is used up."
+        "All ids; the buffer cannot be used any more."
         out, self.out, n = self.out, None, int(self.state[0])
         if out.base is not None:
             return out[:n]
@@ -486,9 +486,9 @@ class IdBuffer:
 
 # %% ../../nbs/core/09_simd.ipynb #3f5c64d9
 def expect_separators(
-    id_buffer: IdBuffer,  # A buffer whose `separators` have grown
+    id_buffer: IdBuffer,  # A buffer with new `separators`
 ) -> None:
-    "Say how many ids are left free at separators that are new."
+    "Announce new separators: how many ids to reserve at each."
     new, n = np.array(id_buffer.separators[id_buffer.n_expected :], np.int64), len(id_buffer.separators)
     if n + 2 > len(id_buffer.ends):
         id_buffer.ends = np.concatenate([id_buffer.ends, np.zeros(n + 2, np.int64)])
@@ -497,9 +497,9 @@ def expect_separators(
 
 
 def write_token_ids(
-    id_buffer: IdBuffer,  # A buffer that has met separators
-) -> np.ndarray:  # int64: places of the separators between texts
-    "Write the ids of tokens in the places that were left free for them."
+    id_buffer: IdBuffer,  # A buffer after the kernel has run
+) -> np.ndarray:  # int64: positions of the separators between texts
+    "Write the ids of tokens to the positions reserved for them."
     k = int(id_buffer.state[1])
     said, places = np.array(id_buffer.separators[:k], np.int64), id_buffer.ends[:k]
     id_buffer.out[places[said >= 0]] = said[said >= 0]
@@ -509,7 +509,7 @@ def write_token_ids(
 def take_ids(
     id_buffer: IdBuffer,  # A buffer without frames
 ) -> np.ndarray:  # (n,) uint32
-    "The ids so far, those of tokens in their places; the buffer begins anew."
+    "The ids so far, with those of tokens filled in; the buffer starts again empty."
     write_token_ids(id_buffer)
     n, k = int(id_buffer.state[0]), int(id_buffer.state[1])
     ids, left = id_buffer.out[:n].copy(), id_buffer.ends[k : id_buffer.n_expected].copy()

@@ -34,7 +34,7 @@ def utf8_ref(
 
 # %% ../../nbs/core/00_unicode.ipynb #27ddc1b2
 def _check_errors(errors):
-    "Refuse any policy but the three this library promises."
+    "Raise an error for any policy but the three supported ones."
     if errors not in ("strict", "replace", "ignore"):
         raise ValueError(f'errors must be "strict", "replace" or "ignore", got {errors!r}')
 
@@ -42,7 +42,7 @@ def _check_errors(errors):
 def decode_text(
     data: bytes,  # UTF-8
     *,
-    errors: str = "strict",  # "strict" raises, "replace" puts U+FFFD, "ignore" drops
+    errors: str = "strict",  # "strict" raises an error, "replace" inserts U+FFFD, "ignore" drops
     source: str = "<bytes>",  # The source of the bytes, for error messages
 ) -> str:  # The text
     "Decode UTF-8; an error says exactly where it stops being UTF-8."
@@ -64,7 +64,7 @@ def _without_surrogates(text, errors):
 def encode_text(
     text: str,  # Any Python string
     *,
-    errors: str = "strict",  # "strict" raises, "replace" puts U+FFFD, "ignore" drops
+    errors: str = "strict",  # "strict" raises an error, "replace" inserts U+FFFD, "ignore" drops
 ) -> bytes:  # UTF-8
     "Encode as UTF-8, or name the lone surrogate that has no UTF-8 form."
     _check_errors(errors)
@@ -99,7 +99,7 @@ def valid_text(
 def listed(
     texts: Iterable,  # several texts
 ) -> list:  # the same
-    "Make a list of texts; a single text is refused."
+    "Make a list of texts; a single text is an error."
     if isinstance(texts, (str, bytes, bytearray, memoryview)):
         raise ValueError(
             f"texts must be a list of texts, got one {type(texts).__name__}; pass a list, or use encode for one text"
@@ -116,7 +116,7 @@ def valid_texts(
     *,
     errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
 ) -> list[str]:  # The same as text
-    "Check several texts; an error names the place of the text in the list."
+    "Check several texts; an error names the index of the text."
     out = []
     for i, text in enumerate(texts):
         try:
@@ -127,7 +127,7 @@ def valid_texts(
 
 # %% ../../nbs/core/00_unicode.ipynb #da85ef31
 def visible_alphabet() -> dict[int, str]:  # Byte value → its visible character, all 256 of them
-    "Give every byte a character that can be printed: itself if it has ink, else the next one from U+0100."
+    "Give every byte a printable character: its own if that is visible, else the next one from U+0100."
     inked = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     rest = sorted({*range(256)} - {*inked})
     return {b: chr(b) for b in inked} | {b: chr(0x100 + k) for k, b in enumerate(rest)}
@@ -184,7 +184,7 @@ def _runs(label, skip=""):
     return out
 
 # %% ../../nbs/core/00_unicode.ipynb #df2269a0
-# the few that nearly every process asks for, so that it need not read the table
+# the classes that nearly every process needs, so that it need not read the table
 _WHITE_SPACE = [(0x9, 0xE), (0x20, 0x21), (0x85, 0x86), (0xA0, 0xA1), (0x1680, 0x1681), (0x2000, 0x200B)]
 _WHITE_SPACE += [(0x2028, 0x202A), (0x202F, 0x2030), (0x205F, 0x2060), (0x3000, 0x3001)]
 
@@ -262,7 +262,7 @@ def merge_ranges(
 def complement_ranges(
     ranges: Iterable[tuple[int, int]],  # Canonical ranges
 ) -> list[tuple[int, int]]:  # Every other code point, canonical
-    "All code points that the ranges leave out."
+    "All code points that are not in the ranges."
     edges = [0, *(e for r in ranges for e in r), 0x110000]
     return [(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b]
 
