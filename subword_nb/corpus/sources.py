@@ -64,7 +64,7 @@ _URL = re.compile(r"[A-Za-z][\w+.-]+://|[a-z]+::.*://")
 
 
 def is_address(
-    name: str | os.PathLike,  # What a file is called
+    name: str | os.PathLike,  # Name of a file
 ) -> bool:  # Only by its name
     "Is a name an address, such as `s3://bucket/a.txt`? A `Path` never is."
     return isinstance(name, str) and _URL.match(name) is not None
@@ -81,16 +81,16 @@ def _known(name):
 
 
 class _File(NamedTuple):
-    "A file that can be opened as often as one likes."
+    "A file that can be opened any number of times."
 
-    name: str  # As errors call it
+    name: str  # Name in errors
     size: int | None  # Bytes on disk
     open: Callable  # Makes a context with a binary file
-    path: Path | None = None  # Where it is, on this computer
+    path: Path | None = None  # Its path, on this computer
 
 # %% ../../nbs/corpus/03_sources.ipynb #47201600
 def _local(path):
-    "A file on this computer; a pipe or a device is refused, since it can be read but once, or for ever."
+    "A file on this computer; an error for a pipe or a device, which can be read only once, or for ever."
     check_regular_file(path)
     return _File(str(path), path.stat().st_size, partial(open, path, "rb"), path)
 
@@ -103,7 +103,7 @@ def _found(name):
     if not os.path.isdir(path):
         pattern = name if os.path.exists(path) or not glob.has_magic(path) else str(name)
         return [_local(p) for p in find_files(pattern)], []
-    # passes over names that begin with a dot
+    # skips names that begin with a dot
     inside = (
         p.relative_to(path).parts
         for p in map(Path, glob.iglob(glob.escape(path) + "/**", recursive=True))
@@ -114,7 +114,7 @@ def _found(name):
 
 
 def _sorted_out(folder, names):
-    "Which files of a folder are read, and which are skipped."
+    "The files of a folder that are read, and those that are skipped."
     taken, skipped = [n for n in names if _known(str(n))], [str(n) for n in names if not _known(str(n))]
     if not taken:
         raise FileNotFoundError(
@@ -174,7 +174,7 @@ class files(tuple):
 
 # %% ../../nbs/corpus/03_sources.ipynb #d270d490
 def _blocks(file):
-    "The blocks of a file, unpacked."
+    "The blocks of a file, decompressed."
     with file.open() as raw:
         yield from read_blocks(raw, BLOCK, name=file.name if file.size is not None or file.path else "")
 
@@ -231,7 +231,7 @@ def _read_records(records, keys, where, corpus, steps):
 # %% ../../nbs/corpus/03_sources.ipynb #2e4da793
 @contextmanager
 def _sound(name, kind, raw):
-    "Add to errors which file is damaged, was changed, or is on a failing disk."
+    "Add to errors which file is damaged, has changed, or is on a failing disk."
     with naming_file(name), unchanged(raw, name), nullcontext(need_arrow()) as pa:
         try:
             yield pa
@@ -288,7 +288,7 @@ def _read_arrow(file, corpus):
 
 # %% ../../nbs/corpus/03_sources.ipynb #e0a918ee
 def _read_table(source, corpus):
-    "pyarrow tables, columns and readers, and what shows itself as an Arrow stream."
+    "pyarrow tables, columns and readers, and objects with the Arrow stream interface."
     pa = need_arrow()
     if isinstance(source, (pa.Array, pa.ChunkedArray)):
         source = pa.table({"text": source})
@@ -323,7 +323,7 @@ def _read_frame(source, corpus):
 def _read_dataset(source, corpus):
     "A data set, a thousand rows at a time."
     names, field = source.column_names, corpus.field
-    if hasattr(source, "with_format") and hasattr(source, "num_rows"):  # a table: column after column
+    if hasattr(source, "with_format") and hasattr(source, "num_rows"):  # a table, read column by column
         keys = column_path(source.features.arrow_schema, field, "the data set")
         tables = source.select_columns(keys[:1]).with_format("arrow").iter(1000)
         return _read_records(
@@ -341,7 +341,7 @@ def _read_dataset(source, corpus):
 
 
 def _split(source):
-    "The data set in a dict of splits that is meant."
+    "The data set to use from a dict of splits."
     if "train" in source or len(source) == 1:
         return source.get("train", next(iter(source.values())))
     raise ValueError(
@@ -373,7 +373,7 @@ def _read_items(source, corpus):
 
 
 def _refuse_names(source):
-    "An error for a list of names."
+    "Raise an error for a list of names."
 
     def is_name(s):
         if not isinstance(s, str) or not 0 < len(s) < 1000 or "\n" in s or "\0" in s:
@@ -391,8 +391,8 @@ def _refuse_names(source):
 
 # %% ../../nbs/corpus/03_sources.ipynb #894cdc4e
 def _check_options(field, errors, sample, seed):
-    "Errors for options that mean nothing."
-    decode_text(b"", errors=errors)  # refuses an unknown policy
+    "Raise errors for invalid options."
+    decode_text(b"", errors=errors)  # an error for an unknown policy
     if field is not None and (not isinstance(field, str) or not field):
         raise ValueError(f"field must be the name of a column or field, got {field!r}; pass a str, or None")
     if isinstance(sample, int) and not isinstance(sample, bool):
@@ -411,9 +411,9 @@ def _check_options(field, errors, sample, seed):
 
 # %% ../../nbs/corpus/03_sources.ipynb #32072b18
 class _Parts(NamedTuple):
-    "What a source is made of."
+    "The parts of a source."
 
-    readers: list  # Called with the corpus; each gives batches
+    readers: list  # Called with the corpus; each yields batches
     total: int | None = None  # Steps of all parts together
     unit: str = "doc"
     once: bool = False
@@ -423,7 +423,7 @@ class _Parts(NamedTuple):
 
 
 def _reader(file, field):
-    "What reads a file."
+    "The reader for a file."
     kind = _suffix(file.name)
     plain = os.path.splitext(file.name)[1].lower() not in PACKED
     if not _known(file.name) and file.path and file.path.is_file() and file.size >= 12:
@@ -446,7 +446,7 @@ def _reader(file, field):
 
 # %% ../../nbs/corpus/03_sources.ipynb #46e6969e
 def _parts(source, field):
-    "What a source is made of; errors for what cannot be one."
+    "The parts of a source; an error for an object that cannot be one."
     if isinstance(source, (list, tuple)) and source and all(isinstance(s, Path) for s in source):
         source = files(*source)
     if isinstance(source, (str, Path)) or hasattr(source, "read") and not isinstance(source, io.TextIOBase):
@@ -478,7 +478,7 @@ def _parts(source, field):
             once=home == "pyarrow" and isinstance(source, arrow.RecordBatchReader),
             description=type(source).__name__,
         )
-    documents(source, progress=False)  # refuses what is no iterable, or is one by accident
+    documents(source, progress=False)  # an error for an object that is not iterable, or iterable by accident
     _refuse_names(source)
     if isinstance(source, (list, tuple)) and source and isinstance(source[0], (list, tuple)):
         size = sum(len(item) if isinstance(item, (list, tuple)) else 1 for item in source)
@@ -516,7 +516,7 @@ def _of_files(names, field):
 
 
 def _to_the_end(read, file, corpus):
-    "A file whose steps are all of its bytes, those without text too."
+    "A file whose steps are all of its bytes, including those without text."
     left = file.size or 0
     for batch in read(file, corpus):
         left -= batch.step
@@ -551,11 +551,11 @@ class Corpus:
         # Column, or field of JSON lines, with the text; "a.b" is b within a. None: "text", or the only one
         # that holds text
         field: str | None = None,
-        # Bytes that are not UTF-8: "strict" raises, "replace" puts U+FFFD, "ignore" drops
+        # Bytes that are not UTF-8: "strict" raises an error, "replace" inserts U+FFFD, "ignore" drops
         errors: str = "strict",
         # Keep this share of the documents (0.1), or this number (100_000); of text files, lines; None: everything
         sample: float | int | None = None,
-        seed: int = 0,  # Another seed, another sample
+        seed: int = 0,  # Seed of the sample
     ):
         _check_options(field, errors, sample, seed)
         self.field, self.errors = field, errors
@@ -568,9 +568,9 @@ class Corpus:
     def batches(
         self,
         *,
-        # None: a bar after two seconds if someone looks; True: at once; False: none
+        # None: a bar after two seconds on a terminal or in Jupyter; True: at once; False: none
         progress: bool | None = False,
-    ) -> Iterator[Batch]:  # About a megabyte each, and no document in two of them
+    ) -> Iterator[Batch]:  # About a megabyte each; no document is divided
         "The documents as bytes, in bounded memory."
         return track(
             _begun(self),
@@ -591,10 +591,10 @@ class Corpus:
 
     def stamp(
         self,
-        # 64 hexadecimal digits; others once files (names, sizes, times), the first megabyte of what is no
-        # file, or options change
+        # 64 hexadecimal digits; they change with files (names, sizes, times), with the first megabyte of
+        # other sources, and with options
     ) -> str:
-        "What the corpus is made of, as a number."
+        "A hash that identifies the content of the corpus."
         return _stamp(self)
 
     def __iter__(self):
@@ -605,7 +605,7 @@ class Corpus:
 
 # %% ../../nbs/corpus/03_sources.ipynb #a46ddd35
 def _much(corpus):
-    "Whether to use kernels: for large corpora, or if they are compiled already."
+    "Whether to use kernels: for large corpora, or if they are already compiled."
     return available() and (
         corpus.unit == "B"
         and (corpus.total or 0) >= 32 * BLOCK
@@ -615,7 +615,7 @@ def _much(corpus):
 
 
 def _begun(corpus):
-    "The batches of a corpus, unless it has been read and cannot be read again."
+    "The batches of a corpus; an error if it was read before and cannot be read again."
     if corpus.begun and corpus.parts.once:
         raise ValueError(
             "the source must be one that can be read again, got a generator or a pipe, which was read already; "
@@ -627,7 +627,7 @@ def _begun(corpus):
 
 
 def _stamp(corpus):
-    "What a corpus is made of, as a number."
+    "A hash that identifies the content of a corpus."
     made = [(f.name, f.size, f.path.stat().st_mtime_ns if f.path else None) for f in corpus.parts.files]
     if not made:
         made = corpus.parts.description, corpus.total, _opening(corpus)
@@ -635,7 +635,7 @@ def _stamp(corpus):
 
 
 def _opening(corpus):
-    "The first documents of what is not made of files, if it can be read again."
+    "The first documents of a source other than files, if it can be read again."
     if corpus.parts.once:
         return None
     first = next(chain.from_iterable(read(corpus) for read in corpus.parts.readers), None)
@@ -643,7 +643,7 @@ def _opening(corpus):
 
 
 def _description(corpus):
-    "What a corpus is, for people."
+    "A description of a corpus for users."
     said = [corpus.parts.description]
     if corpus.total is not None:
         said.append(f"{corpus.total:,} {'bytes' if corpus.unit == 'B' else 'documents'}")
@@ -655,7 +655,7 @@ def _description(corpus):
 
 # %% ../../nbs/corpus/03_sources.ipynb #1f7d858e
 def as_corpus(
-    source,  # A `Corpus`, or what one is made of
+    source,  # A `Corpus`, or a source of one
     **options,  # Those of `Corpus`; none if the source is one
 ) -> Corpus:  # The same object if it is one
     "A corpus of a source."
@@ -671,7 +671,7 @@ def as_corpus(
 def wikitext(
     split: str = "train",  # "train", "validation" or "test"
     *,
-    fallback=None,  # What to read where it cannot be fetched, such as the path of a text file; None: raise
+    fallback=None,  # A source to read if it cannot be fetched, such as the path of a text file; None: raise an error
     name: str = "wikitext-2-raw-v1",  # Or "wikitext-103-raw-v1", fifty times as large
     **options,  # Those of `Corpus`, for either
 ) -> Corpus:  # Its lines, each a document
@@ -686,7 +686,7 @@ def wikitext(
         from datasets import load_dataset
 
         fetched = load_dataset("Salesforce/wikitext", name, split=split)
-    except Exception as e:  # whatever the network, the hub and its libraries raise
+    except Exception as e:  # the network, the hub and its libraries raise various exceptions
         if fallback is not None:
             return Corpus(fallback, **options)
         if isinstance(e, ImportError):
