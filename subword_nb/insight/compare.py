@@ -39,7 +39,7 @@ def boundaries_ref(
 
 # %% ../../nbs/insight/04_compare.ipynb #80ae68b7
 def _blocks(places):
-    "What tokens hold together: disjoint (start, end), in order."
+    "Blocks of overlapping tokens: disjoint (start, end), in order."
     out = []
     for start, end in sorted(p for p in places if p[0] < p[1]):
         if out and start < out[-1][1]:
@@ -87,7 +87,7 @@ def _spelling(tok, i, piece):
 
 
 def _exact(places, spelled, data):
-    "Places in bytes, where tokens that share characters are separated if their spelling allows it."
+    "Offsets in bytes; tokens that share characters are separated if their spelling allows it."
     out, i = list(places), 0
     while i < len(places):
         start, end = places[i]
@@ -108,10 +108,10 @@ class Comparison:
     "Two tokenizers on one text: plain data that draws itself."
 
     text: str  # The original
-    names: tuple  # What the two tokenizers are called
-    # For each a list of {"id", "piece", "shown", "start", "end", "start_bytes", "end_bytes"}, without what is put around a text
+    names: tuple  # Names of the two tokenizers
+    # For each a list of {"id", "piece", "shown", "start", "end", "start_bytes", "end_bytes"}, without special tokens
     tokens: tuple
-    # {"start", "end", "start_bytes", "end_bytes", "same", "tokens": numbers of both}; same is None where only one has tokens
+    # {"start", "end", "start_bytes", "end_bytes", "same", "tokens": indices for both}; same is None if only one has tokens
     stretches: list
     boundaries: list  # (position in bytes, whether the first cuts, whether the second does)
 
@@ -124,7 +124,7 @@ class Comparison:
         doc="How many boundaries only the first, only the second has.",
     )
 
-    def to_dict(self) -> dict:  # Everything, and the numbers of boundaries
+    def to_dict(self) -> dict:  # Everything, with the numbers of boundaries
         "Plain data, ready for JSON."
         one, other = self.only
         return {
@@ -182,7 +182,7 @@ def _stretches(sides):
 
 
 def _tokens_by_block(places, blocks):
-    "Block → numbers of its tokens."
+    "Block → indices of its tokens."
     from bisect import bisect_right
 
     starts = [start for start, _ in blocks]
@@ -204,11 +204,11 @@ def compare(
     other: Engine,  # Another
     text: str | bytes,  # One text; bytes are UTF-8
     *,
-    names: tuple | list | None = None,  # What to call the two
+    names: tuple | list | None = None,  # Names of the two in figures
     # Special tokens that are found in the text, as for `encode`
     allowed_special: str | Collection[str] | None = None,
     errors: str = "strict",  # For invalid Unicode: "strict", "replace" or "ignore"
-    most: int = 1_000_000,  # The longest text that is compared, in code points
+    most: int = 1_000_000,  # The maximum length of the text, in code points
 ) -> Comparison:  # Tokens side by side; draws itself
     "Compare the segmentations of a text by two tokenizers."
     for t in (tok, other):
@@ -235,7 +235,7 @@ def compare(
 
 # %% ../../nbs/insight/04_compare.ipynb #97bae44c
 def _tokens(tok, text, allowed_special):
-    "The tokens of a text, with their exact places."
+    "The tokens of a text, with their exact offsets."
     e = encode_aligned(encoder_of(tok, allowed_special=allowed_special), text)
     known = {pair: _spelling(tok, *pair) for pair in set(zip(e.ids, e.pieces, strict=True))}
     labels = {(i, p): _shown(tok, p, s) for (i, p), s in known.items()}
@@ -249,7 +249,7 @@ def _tokens(tok, text, allowed_special):
 
 
 def _shown(tok, piece, spelled):
-    "What a token looks like to people."
+    "The readable form of a token."
     from subword_nb.pipeline.decoders import ByteLevel
 
     return printable(spelled) if isinstance(tok.decoder, ByteLevel) else printable(piece)
@@ -275,7 +275,7 @@ _MARK = {True: "", False: "≠", None: "·"}
 
 
 def _columns(c, limit, most):
-    "(label above, label below, same) of each stretch, and how many are not drawn."
+    "(label above, label below, same) of each stretch, and the number of those not drawn."
 
     def labels(side, numbers):
         out = [clip(c.tokens[side][n]["shown"], n=limit) or "⟨empty⟩" for n in numbers[:most]]
@@ -292,7 +292,7 @@ def _title(c, s):
 
 
 def _summary(c):
-    "The numbers in a sentence."
+    "A summary of the numbers."
     one, other = c.only
     apart = sum(x["same"] is False for x in c.stretches)
     noun = "boundary" if c.both == 1 else "boundaries"
@@ -303,7 +303,7 @@ def _summary(c):
 
 # %% ../../nbs/insight/04_compare.ipynb #0003f05a
 def comparison_text(
-    comparison: Comparison,  # What `compare` found
+    comparison: Comparison,  # Result of `compare`
     *,
     color: bool | None = None,  # ANSI colours: None depends on the terminal and NO_COLOR
     width: int | None = None,  # Cells per line; None: those of the terminal
@@ -331,7 +331,7 @@ def comparison_text(
 
 # %% ../../nbs/insight/04_compare.ipynb #151cbe55
 def _terminal(color, width):
-    "The defaults of the terminal, where a call has none."
+    "The defaults of the terminal for arguments that are None."
     import os
     import shutil
     import sys
@@ -373,7 +373,7 @@ def _inked(text, k):
 
 # %% ../../nbs/insight/04_compare.ipynb #6f30ec3d
 def comparison_html(
-    comparison: Comparison,  # What `compare` found
+    comparison: Comparison,  # Result of `compare`
     *,
     most: int = 300,  # Number of stretches drawn; the rest are counted
 ) -> str:  # One element with inline styles

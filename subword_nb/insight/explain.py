@@ -22,7 +22,7 @@ from ..text.pretokenizers import spells_bytes
 def changes(
     text: str,  # The original
     part: Aligned,  # The normalized text of a slice of it
-    start: int,  # Where the slice begins, in code points
+    start: int,  # Start of the slice, in code points
     end: int,  # Its end (exclusive)
 ) -> list[dict]:  # "start", "end" in the original, "before", "after"; in order, none empty
     "The differences between a slice of text and its normalized form."
@@ -114,21 +114,21 @@ class Explanation:
     byte_level: bool  # Are pretokens and pieces spelled in the visible byte alphabet?
     # "start", "end", "added" (content or None), "normalized", "changes"; in order, covering the text
     parts: list
-    # "start", "end", "pretoken", "shown", "why" (place in `reasons`), "tokens" ([first, last + 1])
+    # "start", "end", "pretoken", "shown", "why" (index in `reasons`), "tokens" ([first, last + 1])
     words: list
     reasons: list  # One per distinct pretoken, or slice of one: `kind`, `pieces`, `to_dict()`
-    # "id", "piece", "shown", "bytes" (hexadecimal), "start", "end", "word" (place in `words` or None),
+    # "id", "piece", "shown", "bytes" (hexadecimal), "start", "end", "word" (index in `words` or None),
     # "special"
     tokens: list
 
     @property
     def ids(self) -> list[int]:
-        "The ids, as `encode` gives them."
+        "The ids, equal to those of `encode`."
         return [t["id"] for t in self.tokens]
 
     @property
     def pieces(self) -> list[str]:
-        "The pieces, as `tokenize` gives them."
+        "The pieces, equal to those of `tokenize`."
         return [t["piece"] for t in self.tokens]
 
     def to_dict(self) -> dict:  # str, int, float, bool, None, list and dict
@@ -209,7 +209,7 @@ def _words(c, text, in_bytes):
 
 # %% ../../nbs/insight/03_explain.ipynb #862c3a33
 def _made_of(tok, e, number):
-    "For each token the word that it is made of, or None."
+    "The word of each token, or None."
     last, at, out = None, 0, []
     step = -1 if tok.truncation is not None and tok.truncation.direction == "left" else 1
     for k in e.word_ids[::step]:
@@ -247,7 +247,7 @@ def _tokens(tok, e, number, in_bytes):
 
 
 def _give_tokens(words, tokens):
-    "Give each word the range of its tokens; it is empty if truncation removed them or there are none."
+    "Assign to each word the range of its tokens; it is empty if truncation removed them or there are none."
     done = last = 0
     for k, t in enumerate(tokens):
         word = t["word"]
@@ -270,9 +270,9 @@ def explain(
     allowed_special: str | Collection[str] | None = None,
     add_special_tokens: bool = True,  # Add the post-processor's special tokens
     errors: str = "strict",  # For invalid Unicode: "strict", "replace" or "ignore"
-    most: int = 100_000,  # The longest text that is explained, in code points
+    most: int = 100_000,  # The maximum length of the text, in code points
 ) -> Explanation:  # Its ids are those of `encode`, its pieces those of `tokenize`
-    "Why a text is split so: every stage with its reasons."
+    "Explain the segmentation of a text: every stage with its reasons."
     text = valid_text(text, errors=errors)
     if len(text) > most:
         raise ValueError(

@@ -50,7 +50,7 @@ def _alphabet_facts(trace, piece):
 
 
 def _unknown(trace, piece, why):
-    "An error that names pieces like the one that was asked for."
+    "An error that names similar pieces."
     near = get_close_matches(piece, [p for p in trace.facts["pieces"] if abs(len(p) - len(piece)) < 3], 3)
     way_out = "pass a piece as the model spells it, or an id"
     if near:
@@ -81,7 +81,7 @@ def _seed(trace, piece):
 
 # %% ../../nbs/insight/05_explain_training.ipynb #c965c4ae
 def _rounds(trace, i):
-    "What each round did with a seed, and why it was dropped: rare (EM) or cheap (pruning); None: it was not."
+    "The result of each round for a seed, and why it was dropped: rare (EM) or cheap (pruning); None: it was kept."
     import numpy as np
 
     a, out = trace.arrays, []
@@ -166,7 +166,7 @@ def _final_facts(a, i):
 
 
 def _occurrences(trace, piece):
-    "How often a text occurs in the pretokens, overlaps counted."
+    "Count a text in the pretokens, with overlaps."
     total = 0
     for text, n in trace.counts.to_dict().items():
         at = text.find(piece)
@@ -177,7 +177,7 @@ def _occurrences(trace, piece):
 
 
 def _no_seed(trace, piece):
-    "Why a text was no seed."
+    "Why a text was not a seed."
     o, n = trace.facts["options"], _occurrences(trace, piece)
     if not n:
         raise _unknown(trace, piece, "it occurs in no pretoken")
@@ -222,14 +222,14 @@ class TrainingExplanation:
     "When and why training added a piece to a vocabulary, or why it did not."
 
     piece: str  # As the model spells it
-    id: int | None  # Its id in the tokenizer that was asked
+    id: int | None  # Its id in the tokenizer
     algorithm: str  # As for `train`
-    kind: str  # What the facts are about, see above
+    kind: str  # The kind of explanation, see above
     facts: dict  # Plain values
-    trace: TrainingTrace | None = field(default=None, compare=False)  # What they were found in
+    trace: TrainingTrace | None = field(default=None, compare=False)  # Source of the facts
 
     def to_dict(self) -> dict:  # str, int, float, bool, None, list and dict only
-        "All of it as plain data."
+        "Everything as plain data."
         common = dict(
             piece=self.piece,
             shown=_shown(self, self.piece),
@@ -242,7 +242,7 @@ class TrainingExplanation:
 
     @property
     def summary(self) -> str:  # One or more sentences
-        "The reason in words."
+        "The reason as text."
         who = _shown(self, self.piece)
         if self.id is not None:
             who += f" (id {self.id})"
@@ -338,7 +338,7 @@ def _say_seed(who, s):
 
 
 def _say_kept(e, who, f):
-    "The sentences of a piece of Unigram that stayed."
+    "The sentences about a piece of Unigram that was kept."
     begin, cuts = _say_seed(who, f["seed"]), [r for r in f["rounds"] if r["cut"]]
     if f["required"]:
         return f"{begin} A single character always stays."
@@ -355,14 +355,14 @@ def _say_kept(e, who, f):
 
 
 def _say_other(e, f):
-    "What would take a piece's place."
+    "The pieces that would replace a piece."
     if not f["other"]:
         return ""
     return f" Its best other segmentation is {' '.join(_shown(e, p) for p in f['other']['pieces'])}."
 
 
 def _say_fell(e, who, f):
-    "The sentences of a piece of Unigram that fell."
+    "The sentences about a piece of Unigram that was dropped."
     begin, r = _say_seed(who, f["seed"]), f["fell"]["round"]
     if f["fell"]["why"] == "rare":
         return (
@@ -390,7 +390,7 @@ def _say_word(e, who, f):
 
 
 def _say_never(e, who, f):
-    "The sentences of what is no piece."
+    "The sentences about a text that is not a piece."
     if "rank" in f:
         if f["count"] < f["min_frequency"]:
             why = f"it occurs {_times(f['count'])}, and min_frequency={f['min_frequency']}."
@@ -413,7 +413,7 @@ def _say_never(e, who, f):
 
 
 def _say_no_seed(e, f):
-    "Why a text was no seed."
+    "Why a text was not a seed."
     if f["why"] == "length":
         return f"it has {len(e.piece)} characters, and max_piece_length={f['max_piece_length']}."
     occurs = f"it occurs {_times(f['occurrences'])}, and"
@@ -447,7 +447,7 @@ def _say_last(e, f):
     return last
 
 
-# kind → what is said
+# kind → function for its sentences
 _SAYINGS = {
     "merge": _say_merge,
     "alphabet": _say_alphabet,
@@ -486,7 +486,7 @@ def _drawings(e):
 
 
 def _tree_of(e, node, depth=0, drawn=None):
-    "The first levels of the tree for `draw_merge_tree`; a merge that is needed twice is drawn where it is needed first."
+    "The first levels of the tree for `draw_merge_tree`; a merge that is needed twice is drawn the first time."
     drawn = set() if drawn is None else drawn
     piece = _raw(e, node["piece"])
     if node["step"] is None or depth > 6 or node["step"] in drawn:
@@ -617,7 +617,7 @@ def _spelling(tok, trace, piece):
 
 
 def _trace_of(tok, trace) -> TrainingTrace:
-    "The trace to look into."
+    "The trace to use."
     if trace is None:
         trace = getattr(tok.training, "trace", None)
     if trace is None:
