@@ -15,7 +15,7 @@ import pytest
 
 from subword_nb import Tokenizer
 from subword_nb.bulk.encode_files import encode_files
-from subword_nb.bulk.encode_parts import encode_parts
+from subword_nb.bulk.distributed import encode_parts
 from subword_nb.core.limits import read_bytes
 from subword_nb.bulk.shards import record_name, verify_encoded
 from subword_nb.corpus.sources import files

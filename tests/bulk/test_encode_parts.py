@@ -22,13 +22,13 @@ import pytest
 from seeds import window
 
 from subword_nb.bulk import encode_files as files_room
-from subword_nb.bulk import encode_parts as page
+from subword_nb.bulk import distributed as page
 from subword_nb.bulk import id_files
 from subword_nb.bulk import shards
 from subword_nb.pipeline.thresholds import SIZES
 from subword_nb.corpus.documents import default_corpus
 from subword_nb.bulk.encode_files import cut_documents_ref, encode_files
-from subword_nb.bulk.encode_parts import encode_parts, part_ranges, plan_parts
+from subword_nb.bulk.distributed import encode_parts, part_ranges, plan_parts
 from subword_nb.pipeline.encoding import Padding, Truncation
 from subword_nb.bulk.id_files import load_encoded
 from subword_nb.core.limits import limited
