@@ -12,7 +12,19 @@ from typing import Annotated, Any
 
 import typer
 
-from .common import ERRORS_HELP, TOKENIZER_HELP, load_tokenizer, opt, texts_of, write_out
+from subword_nb.cli.common import (
+    TOKENIZER_HELP,
+    BareOption,
+    ErrorsOption,
+    LinesOption,
+    PlainOption,
+    TextArgument,
+    TokenizerOption,
+    load_tokenizer,
+    opt,
+    texts_of,
+    write_out,
+)
 
 # %% ../../nbs/cli/07_explain.ipynb #ac38e16b
 _PAGE = (
@@ -64,37 +76,51 @@ pretoken how the model got from it to pieces. A document is TEXT, each --file, o
 with --lines, each line without its line end."""
 
 # %% ../../nbs/cli/07_explain.ipynb #07787f39
-_Color = "Colours; without this option a terminal gets them and a file does not."
-_Out = "Write to this file; .html makes a page, .json plain data, anything else lines of text."
+_JsonOption = Annotated[
+    bool, typer.Option("--json", help="As JSON, for programs; with --lines one line per document.")
+]
+_OutOption = Annotated[
+    Path | None,
+    opt(
+        "Write to this file; .html makes a page, .json plain data, anything else lines of text.",
+        "--out",
+        "-o",
+    ),
+]
+_ColorOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--color/--no-color",
+        help="Colours; without this option a terminal gets them and a file does not.",
+        show_default=False,
+    ),
+]
+_WidthOption = Annotated[int | None, opt("Cells per line; the terminal's if not given.")]
 
 # %% ../../nbs/cli/07_explain.ipynb #1d233b25
 def explain_command(
     *,
     # One text
-    words: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT", help="One text, in quotes.", show_default=False)
-    ] = None,
-    tokenizer: Annotated[str | None, opt(TOKENIZER_HELP, "--tokenizer", "-t")] = None,  # A tokenizer
+    words: TextArgument = None,
+    tokenizer: TokenizerOption = None,  # A tokenizer
     # Files with texts
     file: Annotated[
         list[str] | None,
         opt("A file or pattern to explain; repeat for more; - is standard input.", "--file", "-f"),
     ] = None,
     # Each line is a document
-    lines: Annotated[bool, typer.Option("--lines", help="Each line is a document.")] = False,
+    lines: LinesOption = False,
     # Plain data
-    as_json: Annotated[
-        bool, typer.Option("--json", help="As JSON, for programs; with --lines one line per document.")
-    ] = False,
-    out: Annotated[Path | None, opt(_Out, "--out", "-o")] = None,  # Where to write
+    as_json: _JsonOption = False,
+    out: _OutOption = None,  # Where to write
     # Number of pretokens drawn
     drawn: Annotated[
         int, typer.Option("--words", help="How many distinct pretokens are drawn; the rest are counted.")
     ] = 12,
     # Colours
-    color: Annotated[bool | None, typer.Option("--color/--no-color", help=_Color, show_default=False)] = None,
+    color: _ColorOption = None,
     # Cells per line
-    width: Annotated[int | None, opt("Cells per line; the terminal's if not given.")] = None,
+    width: _WidthOption = None,
     # A piece
     piece: Annotated[
         list[str] | None,
@@ -103,14 +129,10 @@ def explain_command(
     # Where training was written down
     trace: Annotated[Path | None, opt("For --piece: the file that train --trace wrote.")] = None,
     # Special tokens are text
-    plain: Annotated[
-        bool, typer.Option("--plain", help="Special tokens in the text are ordinary text.")
-    ] = False,
+    plain: PlainOption = False,
     # Add nothing
-    bare: Annotated[
-        bool, typer.Option("--bare", help="Add nothing around a text, whatever the tokenizer's file says.")
-    ] = False,
-    errors: Annotated[str, typer.Option(help=ERRORS_HELP)] = "strict",  # For bytes that are not UTF-8
+    bare: BareOption = False,
+    errors: ErrorsOption = "strict",  # For bytes that are not UTF-8
 ) -> None:  # It prints an explanation
     "Say why a text is split as it is."
     from subword_nb.insight.explain_draw import explanation_html, explanation_text
@@ -183,9 +205,7 @@ normalizes or spells; what is put around a text is left out."""
 def compare_command(
     *,
     # One text
-    words: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT", help="One text, in quotes.", show_default=False)
-    ] = None,
+    words: TextArgument = None,
     # Two tokenizers
     tokenizer: Annotated[
         list[str] | None, opt(TOKENIZER_HELP + " Give it twice.", "--tokenizer", "-t")
@@ -196,21 +216,17 @@ def compare_command(
         opt("A file or pattern to compare on; repeat for more; - is standard input.", "--file", "-f"),
     ] = None,
     # Each line is a document
-    lines: Annotated[bool, typer.Option("--lines", help="Each line is a document.")] = False,
+    lines: LinesOption = False,
     # Plain data
-    as_json: Annotated[
-        bool, typer.Option("--json", help="As JSON, for programs; with --lines one line per document.")
-    ] = False,
-    out: Annotated[Path | None, opt(_Out, "--out", "-o")] = None,  # Where to write
+    as_json: _JsonOption = False,
+    out: _OutOption = None,  # Where to write
     # Colours
-    color: Annotated[bool | None, typer.Option("--color/--no-color", help=_Color, show_default=False)] = None,
+    color: _ColorOption = None,
     # Cells per line
-    width: Annotated[int | None, opt("Cells per line; the terminal's if not given.")] = None,
+    width: _WidthOption = None,
     # Special tokens are text
-    plain: Annotated[
-        bool, typer.Option("--plain", help="Special tokens in the text are ordinary text.")
-    ] = False,
-    errors: Annotated[str, typer.Option(help=ERRORS_HELP)] = "strict",  # For bytes that are not UTF-8
+    plain: PlainOption = False,
+    errors: ErrorsOption = "strict",  # For bytes that are not UTF-8
 ) -> None:  # It prints a comparison
     "Say where two tokenizers differ."
     from subword_nb.insight.compare import compare, comparison_html, comparison_text

@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from .bench import EXAMPLES as BENCH_EXAMPLES, bench_command
-from .common import TOKENIZER_HELP
+from .common import TOKENIZER_HELP, BareOption, PlainOption
 from ..core.progress import progress_lines
 from ..core.draw import printable
 
@@ -230,13 +230,9 @@ def encode_files_command(
         int | None, typer.Option(help="Begin a new file after so many ids.", show_default=False)
     ] = None,
     # No special tokens in texts
-    plain: Annotated[
-        bool, typer.Option("--plain", help="Special tokens in the text are ordinary text.")
-    ] = False,
+    plain: PlainOption = False,
     # Nothing around texts
-    bare: Annotated[
-        bool, typer.Option("--bare", help="Add nothing around a text, whatever the tokenizer's file says.")
-    ] = False,
+    bare: BareOption = False,
     # Threads
     threads: Annotated[int | None, typer.Option(help="How many threads encode.", show_default=False)] = None,
     # Start anew

@@ -25,9 +25,15 @@ from .explain import EXPLAIN_COMMANDS
 from .measure import MEASURE_COMMANDS
 from .train import TRAIN_COMMANDS, checked_out, how_ended
 from subword_nb.cli.common import (
-    ERRORS_HELP,
     TOKENIZER_HELP,
+    BareOption,
     Commands,
+    ErrorsOption,
+    JsonOption,
+    LinesOption,
+    PlainOption,
+    TextArgument,
+    TokenizerOption,
     ids_of,
     load_tokenizer,
     named_sources,
@@ -119,10 +125,6 @@ def _root(
 for name, (command, examples) in TRAIN_COMMANDS.items():
     app.command(name, help=examples)(command)
 
-# %% ../../nbs/cli/08_main.ipynb #4e8ef186
-_Errors = Annotated[str, typer.Option(help=ERRORS_HELP)]
-_TokenizerFile = Annotated[str | None, opt(TOKENIZER_HELP, "--tokenizer", "-t")]
-
 # %% ../../nbs/cli/08_main.ipynb #de6bb3bd
 def _rows(tok, texts: Iterator[str], options: dict) -> list:
     "The ids of each document; each gets a seed of its own, derived from the one given."
@@ -158,23 +160,19 @@ def _encoded(tok, texts: Iterator[str], form: str, options: dict) -> bytes:
 # %% ../../nbs/cli/08_main.ipynb #3e97b037
 @app.command("encode", help=_EXAMPLES["encode"])
 def _encode_command(
-    words: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT", help="One text, in quotes.", show_default=False)
-    ] = None,
-    tokenizer: _TokenizerFile = None,
+    words: TextArgument = None,
+    tokenizer: TokenizerOption = None,
     file: Annotated[
         list[str] | None,
         opt("A file or pattern to encode; repeat for more; - is standard input.", "--file", "-f"),
     ] = None,
-    lines: Annotated[bool, typer.Option("--lines", help="Each line is a document.")] = False,
+    lines: LinesOption = False,
     form: Annotated[
         str | None,
         opt("ids, pieces, jsonl or npy; from the name of --out if not given, else ids.", "--format"),
     ] = None,
     out: Annotated[Path | None, opt("Write to this file instead of standard output.", "--out", "-o")] = None,
-    plain: Annotated[
-        bool, typer.Option("--plain", help="Special tokens in the text are ordinary text.")
-    ] = False,
+    plain: PlainOption = False,
     dropout: Annotated[float | None, opt("Pass over each merge with this probability (BPE-dropout).")] = None,
     alpha: Annotated[
         float | None,
@@ -183,10 +181,8 @@ def _encode_command(
         ),
     ] = None,
     seed: Annotated[int | None, opt("Makes dropout and drawing repeatable.")] = None,
-    bare: Annotated[
-        bool, typer.Option("--bare", help="Add nothing around a text, whatever the tokenizer's file says.")
-    ] = False,
-    errors: _Errors = "strict",
+    bare: BareOption = False,
+    errors: ErrorsOption = "strict",
 ) -> None:
     "Turn text into ids."
     tok = load_tokenizer(tokenizer, "encode")
@@ -220,7 +216,7 @@ def _decode_command(
     ids: Annotated[
         list[str] | None, typer.Argument(metavar="IDS...", help="Token ids.", show_default=False)
     ] = None,
-    tokenizer: _TokenizerFile = None,
+    tokenizer: TokenizerOption = None,
     file: Annotated[
         list[str] | None, opt("A file with ids; repeat for more; - is standard input.", "--file", "-f")
     ] = None,
@@ -267,7 +263,7 @@ def _inspect_command(
             show_default=False,
         ),
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     "Say what is in a tokenizer file."
     facts = load_tokenizer(path, "inspect").inspect()

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .common import TOKENIZER_HELP, load_tokenizer, opt, write_out
+from .common import TOKENIZER_HELP, JsonOption, LinesOption, load_tokenizer, opt, write_out
 from ..core.draw import cell_width, draw_bars, printable
 
 # %% ../../nbs/cli/05_measure.ipynb #3a46f30e
@@ -109,8 +109,8 @@ def measure_command(
     # As for `Corpus`
     field: Annotated[str | None, opt("Column, or field of JSON lines, with the text.")] = None,
     # Each line is a document
-    lines: Annotated[bool, typer.Option("--lines", help="Each line is a document.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,  # Plain data
+    lines: LinesOption = False,
+    as_json: JsonOption = False,  # Plain data
     as_csv: Annotated[
         bool, typer.Option("--csv", help="As comma-separated values.")
     ] = False,  # For spreadsheets
@@ -127,8 +127,13 @@ def measure_command(
         raise ValueError('--corpus must be given, measure needs texts: add --corpus "texts/*.txt"')
     if as_json and as_csv:
         raise ValueError("--json must be left out with --csv, got both; give one of them")
-    named = {".json": "json", ".csv": "csv", ".svg": "svg"}.get(out.suffix.lower() if out else "", "table")
-    form = "json" if as_json else "csv" if as_csv else named
+    if as_json:
+        form = "json"
+    elif as_csv:
+        form = "csv"
+    else:
+        suffix = out.suffix.lower() if out else ""
+        form = {".json": "json", ".csv": "csv", ".svg": "svg"}.get(suffix, "table")
     rows = []
     for name in tokenizers:
         tok = load_tokenizer(name, "measure")

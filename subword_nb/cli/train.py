@@ -332,7 +332,9 @@ def _train(out: str, given: dict) -> None:
     "Train, save, and say what came out."
     from subword_nb.tokenizer.tokenizer import Tokenizer
 
-    sources, like, more = given.pop("sources", []), given.pop("like", None), given.pop("extend", None)
+    sources = given.pop("sources", [])
+    like = given.pop("like", None)
+    more = given.pop("extend", None)
     corpus = {k: given.pop(k) for k in _CORPUS if k in given}
     source, folder = _counted(sources), given.get("checkpoint")
     if like and more:
