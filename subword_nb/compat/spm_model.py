@@ -328,7 +328,8 @@ def _log_inclusion(gap):
 
 def _surfaces(m, pieces, ids):
     "The slice of the text that each piece becomes."
-    out, prefixed, written, at = [], True, False, 0
+    out, at = [], 0
+    prefixed, written = True, False
     while at < len(pieces):
         end = at
         while end < len(pieces) and ids[end] >= 0 and m.types[ids[end]] == BYTE:

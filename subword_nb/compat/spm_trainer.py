@@ -104,13 +104,9 @@ def _parsed(name, value):
             return float(str(value))
     except (KeyError, ValueError):
         raise ValueError(f"{name}: cannot parse {value!r} as {kind}") from None
-    return (
-        value
-        if isinstance(value, bytes)
-        else os.fspath(value)
-        if isinstance(value, os.PathLike)
-        else str(value)
-    )
+    if isinstance(value, bytes):
+        return value
+    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
 
 
 def _flags_of(text):

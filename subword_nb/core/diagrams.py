@@ -176,11 +176,9 @@ def draw_lattice(
         )
     if len(arcs) > 1000:
         raise ValueError(f"arcs must be at most 1,000 to be readable, got {len(arcs):,}; pass the best ones")
-    arcs, shown, title = (
-        _arcs(len(text), arcs, best),
-        [printable(c) for c in text],
-        clip(printable(title, space=" "), n=120),
-    )
+    arcs = _arcs(len(text), arcs, best)
+    shown = [printable(c) for c in text]
+    title = clip(printable(title, space=" "), n=120)
     top = _levels(arcs)
     step = max(
         [44.0, *(8.6 * cell_width(c) + 8 for c in shown), *((a.width + 26) / (a.end - a.start) for a in arcs)]
@@ -292,20 +290,23 @@ def _trie_place(nodes: dict, order: list, row: float) -> tuple:
 # %% ../../nbs/core/08_diagrams.ipynb #77fe8a45
 def _link(a: _TrieNode, b: _TrieNode) -> str:
     "A dashed curve from a node to the one that its failure link names, with an arrowhead."
-    sign, root, tall = (1 if b.y >= a.y else -1), not b.char, (10, 18)
+    sign = 1 if b.y >= a.y else -1
+    root = not b.char
+    tall = (10, 18)  # half the height of a node, without a note and with one
     ax, ay = a.x + (8 if root else a.width / 2), a.y + sign * tall[bool(a.note)]
     if a.x > b.x + b.width and not root:  # into the right side
-        bx, by, bend = b.x + b.width, b.y - 5 * sign * bool(b.kids), max(24.0, abs(b.y - a.y) * 0.6)
-        bends, tip, head = (ax, ay + sign * bend, bx + 44, by), (bx + 6, by), "l7 -4v8z"
+        bx, by = b.x + b.width, b.y - 5 * sign * bool(b.kids)
+        bend = max(24.0, abs(b.y - a.y) * 0.6)
+        bends = (ax, ay + sign * bend, bx + 44, by)
+        tip = (bx + 6, by)
+        head = "l7 -4v8z"
     else:  # along the row of the first node, then into the top or the bottom
         into = -sign if abs(b.y - a.y) < 16 else sign
         bx, by = b.x + b.width / 2, b.y - into * tall[bool(b.note)]
         y = ay + sign * (22 if into != sign else max(2, min(16, abs(by - ay) / 2 - 3)))
-        bends, tip, head = (
-            ((ax + bx) / 2 if root else ax, y, bx, y),
-            (bx, by - 6 * into),
-            f"l-4 {-7 * into}h8z",
-        )
+        bends = ((ax + bx) / 2 if root else ax, y, bx, y)
+        tip = (bx, by - 6 * into)
+        head = f"l-4 {-7 * into}h8z"
     path = "M{:.1f} {:.1f}C{:.1f} {:.1f} {:.1f} {:.1f} {:.1f} {:.1f}".format(ax, ay, *bends, *tip)
     line = f'<path d="{path}" fill="none" stroke="currentColor" stroke-dasharray="4 3" stroke-opacity=".8"/>'
     return line + f'<path d="M{bx:.1f} {by:.1f}{head}" fill="currentColor"/>'

@@ -141,7 +141,10 @@ def _noted(
 ) -> Iterator:
     "Yield the items and count them for the next line; afterwards the lines report the outer work again."
     before = lines.doing, lines.done, lines.total, lines.unit
-    lines.doing, lines.done, lines.total, lines.unit = desc or before[0], 0, total, unit
+    lines.doing = desc or lines.doing
+    lines.done = 0
+    lines.total = total
+    lines.unit = unit
     try:
         for item in iterable:
             yield item

@@ -343,7 +343,8 @@ def _read_piece(data, f, i, rest, name):
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #7582cae8
 def _usual_pieces(data):
     "The pieces in front, while they are written as nearly all are; their shapes, and where the rest begins."
-    texts, scores, types, shapes, at = [], [], [], bytearray(), 0
+    texts, scores, types = [], [], []
+    shapes, at = bytearray(), 0
     try:
         while data[at] == 10 and data[at + 1] < 128 and data[at + 2] == 10:
             end = at + 2 + data[at + 1]

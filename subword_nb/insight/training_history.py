@@ -362,18 +362,19 @@ def _ordered(run, symbol, word, often, most):
     rule = _options(run.trace)["rule"]
     found = _candidates(run, often, most)
     first = _first_places(symbol, word, found) if rule == "first" and found else {}
-    key: dict = {
-        "ids": lambda a, b: (a, b),
-        "first": lambda a, b: first[a, b],
-        "bytes": lambda a, b: [piece_bytes(_raw_piece(run.trace, i)) for i in (a, b)],
-    }
-    key["largest"] = lambda a, b: Descending(key["bytes"](a, b))
-    order = key[rule]
 
     def worth(a, b, n):
         return Fraction(n, int(often[a]) * int(often[b])) if by_score else n
 
-    return sorted(((worth(*x), *x) for x in found), key=lambda x: (-x[0], order(x[1], x[2])))
+    def tie_key(a, b):
+        if rule == "ids":
+            return a, b
+        if rule == "first":
+            return first[a, b]
+        spelled = [piece_bytes(_raw_piece(run.trace, i)) for i in (a, b)]
+        return Descending(spelled) if rule == "largest" else spelled
+
+    return sorted(((worth(*x), *x) for x in found), key=lambda x: (-x[0], tie_key(x[1], x[2])))
 
 
 def _merged_at(symbol, word, a, b):
@@ -482,7 +483,9 @@ def made_by(
     trace: TrainingTrace,  # Of BPE or WordPiece
 ) -> dict:  # id of a piece → steps that make it, in order; pieces to begin with only if a merge spells them
     "The merges that make a piece."
-    names, ids, out = trace.facts["pieces"], {p: i for i, p in enumerate(trace.facts["pieces"])}, {}
+    names = trace.facts["pieces"]
+    ids = {piece: i for i, piece in enumerate(names)}
+    out: dict = {}
     for k, (a, b) in enumerate(trace.arrays["merges"].tolist()):
         out.setdefault(ids[join_pair(names[a], names[b], prefix=trace.facts["prefix"])], []).append(k)
     return out

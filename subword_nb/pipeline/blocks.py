@@ -199,8 +199,9 @@ def _heads(spellings):
     if "" in spellings:
         return None
     for size in (8, 4, 3, 2, 1):
-        if len(found := {s[:size].encode() for s in spellings}) <= 12:
-            return sorted(found)
+        heads = {s[:size].encode() for s in spellings}
+        if len(heads) <= 12:
+            return sorted(heads)
     return None
 
 # %% ../../nbs/pipeline/08_blocks.ipynb #3a5b15c7
@@ -498,7 +499,10 @@ def split_on_added_tokens(
     "Split a part on its added tokens."
     from subword_nb.core.span_cache import with_last
 
-    held, n, wanted, begin, after_first = [], 0, 0, 0, False
+    held: list = []  # blocks that are not finished
+    n, begin = 0, 0  # their bytes, and where the text that is left begins in them
+    wanted = 0  # bytes to wait for: twice those that were left last
+    after_first = False
     found: Any
     for block, last in with_last(blocks):
         held.append(block)
@@ -549,7 +553,10 @@ def _separated(text, found, firsts, dummy_prefix, separators):
         opened[filled] = list(map(bool, prefixes))
     kinds = {*prefixes} - {b""}
     few = len(begins) < _FEW_PARTS
-    ended = None if begins[-1] < stop else False if ids[-1] >= 0 else firsts[-1]
+    if begins[-1] < stop:
+        ended = None
+    else:
+        ended = False if ids[-1] >= 0 else firsts[-1]
     if len(kinds) > 1 or few:
         prefixes = iter(prefixes) if dummy_prefix else repeat(b"")
         out = _joined_parts(text, begins.tolist(), ends.tolist(), prefixes)

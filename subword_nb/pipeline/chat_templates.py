@@ -157,8 +157,8 @@ def _owner_of(value):
         return owner if owner != FINAL else _STATE.get().owner
     if isinstance(value, Message):
         return value.owner
-    inner = value.keys() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
-    return next((_owner_of(v) for v in inner), _STATE.get().owner)
+    inner = value if isinstance(value, (dict, list, tuple)) else ()
+    return next(map(_owner_of, inner), _STATE.get().owner)
 
 # %% ../../nbs/pipeline/15_chat_templates.ipynb #cb9db2ea
 def _tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False):

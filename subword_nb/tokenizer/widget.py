@@ -8,7 +8,7 @@ __all__ = ['answer', 'front_end', 'playground']
 # %% ../../nbs/tokenizer/01_widget.ipynb #d1e9ef02
 import pkgutil
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from ..core.draw import clip
@@ -100,7 +100,7 @@ def _widget_class():
         problem = Unicode(help="Why there is no explanation").tag(sync=True)
 
         def __init__(self, tokenizer, text, most):
-            self._ask = lambda typed: answer(tokenizer, typed, most=most)
+            self._ask = partial(answer, tokenizer, most=most)
             super().__init__(text=text, **self._ask(text))
             self.observe(self._answer, "text")
 

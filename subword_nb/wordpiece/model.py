@@ -174,7 +174,9 @@ def _word_tokens(model, ids, pretoken):
 # %% ../../nbs/wordpiece/07_model.ipynb #eaa2cc59
 def _check_model(model):
     "Refuse invalid options."
-    unk, prefix, limit = model.unk_piece, model.continuing_subword_prefix, model.max_input_chars_per_word
+    unk = model.unk_piece
+    prefix = model.continuing_subword_prefix
+    limit = model.max_input_chars_per_word
     if not isinstance(model.piece2id, Mapping):
         raise ValueError(
             f"piece2id must be a dict from pieces to ids, got a {type(model.piece2id).__name__}; "
