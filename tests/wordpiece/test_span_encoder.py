@@ -13,7 +13,7 @@ from subword_nb.text.normalizers import NFC, NFD, BertNormalizer, Lowercase, Seq
 from subword_nb.text.pretokenizers import BertPreTokenizer, byte_level
 from subword_nb.text.splitters import Whitespace, WhitespaceSplit
 from subword_nb.tokenizer.tokenizer import Tokenizer
-from subword_nb.text.word_scanners import ODD, bert_scanner, char_map
+from subword_nb.text.word_scanners import CONTEXTUAL, bert_scanner, char_map
 from subword_nb.wordpiece.model import WordPiece
 from subword_nb.wordpiece.span_encoder import WordPieceSpanEncoder, byte_trie, wordpiece_span_ref
 
@@ -85,7 +85,7 @@ def span_kernel(encoder, spans: list[bytes]) -> list:
 
 def compare(model, normalizer, pre, spans: list[str]) -> int:
     "Hold the kernel against the parts; returns how many spans it left."
-    invalid, left = char_map(normalizer).kinds == ODD, 0
+    invalid, left = char_map(normalizer).kinds == CONTEXTUAL, 0
     for span, ids in zip(
         spans, span_kernel(WordPieceSpanEncoder(model, normalizer, pre), [s.encode() for s in spans])
     ):
