@@ -30,6 +30,7 @@ from ..text.pretokenizers import spells_bytes
 if TYPE_CHECKING:  # the methods import these when they are called
     from subword_nb.bulk.encode_files import EncodedFiles
     from subword_nb.core.draw import Strip
+    from subword_nb.insight.audit import Audit
     from subword_nb.insight.compare import Comparison
     from subword_nb.insight.measures import Measures
     from subword_nb.insight.explain import Explanation
@@ -755,6 +756,17 @@ class Tokenizer(Engine):
         from subword_nb.insight.measures import measure
 
         return measure(self, source, field=field, documents=documents, words=words, progress=progress)
+
+    def audit(
+        self,
+        corpus: Any = None,  # What `Tokenizer.train` accepts; None: without the checks that need texts
+        *,
+        progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
+    ) -> "Audit":  # Findings with counts, examples and remedies; draws itself as a table
+        "Look for everything that is known to go wrong with vocabularies."
+        from subword_nb.insight.audit import audit
+
+        return audit(self, corpus, progress=progress)
 
     def explain_training(
         self,
