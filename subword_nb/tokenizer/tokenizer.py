@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # the methods import these when they are called
     from subword_nb.bulk.encode_files import EncodedFiles
     from subword_nb.core.draw import Strip
     from subword_nb.insight.audit import Audit
+    from subword_nb.insight.canonical import Healed
     from subword_nb.insight.compare import Comparison
     from subword_nb.insight.measures import Measures
     from subword_nb.insight.explain import Explanation
@@ -767,6 +768,19 @@ class Tokenizer(Engine):
         from subword_nb.insight.audit import audit
 
         return audit(self, corpus, progress=progress)
+
+    def heal(
+        self,
+        prompt: str,  # A text that a model is to continue
+        *,
+        n: int = 1,  # Number of tokens to take back; fewer if there are fewer
+    ) -> (
+        "Healed"
+    ):  # Ids to keep, and the bytes that the next tokens must spell; its `mask()` is the ids that may follow
+        "Take the last token of a prompt back, so that a model may choose one that goes on."
+        from subword_nb.insight.canonical import heal
+
+        return heal(self, prompt, n=n)
 
     def explain_training(
         self,

@@ -1,0 +1,104 @@
+"""The boundary of a prompt: canonical ids, healing and covers, on trained and published tokenizers."""
+
+import os
+import pickle
+import random
+from pathlib import Path
+
+import pytest
+
+from subword_nb.corpus.documents import default_corpus
+from subword_nb.insight.canonical import ValidPairs, canonicalize, cover, heal, is_canonical, piece_table
+from subword_nb.tokenizer.tokenizer import Tokenizer
+
+DATA = Path(os.environ.get("SUBWORD_NB_DATA") or Path(__file__).parents[3] / "shared/data") / "vocab"
+
+
+@pytest.fixture(scope="module")
+def tok() -> Tokenizer:
+    "A byte-level tokenizer."
+    return Tokenizer.train(default_corpus()[:20], vocab_size=1000, special_tokens=["<s>"])
+
+
+def test_pairs_agree_with_encoding_again(tok):
+    "Over whole texts, with added tokens, parts of characters and pretokens that ids cross."
+    pairs, rng, answers = ValidPairs(tok.model), random.Random(7), []
+    ids = tok.encode("".join(default_corpus()[:3])[:5000] + " é 中 <s> \n\n x")
+    for _ in range(600):
+        at = rng.randrange(len(ids))
+        some = ids[at : at + rng.randrange(1, 9)]
+        if rng.random() < 0.6:
+            some[rng.randrange(len(some))] = rng.randrange(1000)
+        if rng.random() < 0.1:
+            some.append(0)
+        answers.append(is_canonical(tok, some))
+        assert is_canonical(tok, some, pairs=pairs) == answers[-1], some
+    assert 60 < sum(answers) < 540
+
+
+def test_a_canonical_text_is_its_own_canonical_form(tok):
+    "And of any ids, the canonical form has the same text."
+    rng = random.Random(2)
+    for _ in range(100):
+        ids = [tok.piece2id[c] for c in rng.choices("abcdeĠ.", k=8)]
+        new = canonicalize(tok, ids)
+        assert tok.decode(new) == tok.decode(ids)
+        assert is_canonical(tok, new) and canonicalize(tok, new) == new
+
+
+def test_healing_allows_what_the_whole_text_has(tok):
+    "Where the whole text keeps the first ids of the prompt, its next id is allowed."
+    text, n_checked = default_corpus()[1][:2000], 0
+    for end in range(5, 400, 3):
+        healed = tok.heal(text[:end])
+        assert tok.decode_bytes(healed.ids) + healed.prefix == text[:end].encode()
+        whole = tok.encode(text)
+        if whole[: len(healed.ids)] == healed.ids:
+            n_checked += 1
+            assert healed.mask()[whole[len(healed.ids)]]
+    assert n_checked > 50
+
+
+def test_masks_lead_to_the_prefix(tok):
+    "Whatever allowed ids are taken one after another, they spell the prefix, and then anything."
+    rng = random.Random(4)
+    for prompt in ("the import", "def f(x):\n    return", "é"):
+        healed = heal(tok, prompt, n=2)
+        written = b""
+        while not written.startswith(healed.prefix):
+            allowed = healed.mask(written).nonzero()[0].tolist()
+            assert allowed
+            written += tok.decode_bytes([rng.choice(allowed)])
+        assert healed.mask(written).sum() == len(piece_table(tok).ids)
+
+
+def test_a_table_is_made_once_and_not_stored(tok):
+    "It follows from the parts, so that a pickle does not hold it."
+    before = pickle.dumps(Tokenizer.train(["ab ab"], vocab_size=258))
+    other = pickle.loads(before)
+    assert piece_table(other) is piece_table(other)
+    assert pickle.dumps(other) == before
+    other.add_tokens(["zzz"])
+    assert b"zzz" in piece_table(other).spelled
+
+
+def test_every_sequence_of_a_cover_is_minimal(tok):
+    "It spells the prefix, and not without its last id."
+    found = [*cover(piece_table(tok), b" the")]
+    assert len(found) == len(set(found)) > 3
+    for ids in found:
+        assert tok.decode_bytes(ids).startswith(b" the") and not tok.decode_bytes(ids[:-1]).startswith(
+            b" the"
+        )
+
+
+@pytest.mark.slow
+def test_a_published_vocabulary():
+    "The example of the page: `://` after a prompt that ends with `:`."
+    path = DATA / "gpt2/tokenizer.json"
+    if not path.exists():
+        pytest.skip(f"no {path}")
+    gpt2 = Tokenizer.load(path)
+    healed = gpt2.heal("see http:")
+    assert healed.prefix == b":" and healed.mask(parts=False)[gpt2.piece2id["://"]]
+    assert not is_canonical(gpt2, gpt2.encode("see http:") + gpt2.encode("//"), pairs=ValidPairs(gpt2.model))
