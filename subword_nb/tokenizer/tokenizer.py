@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # the methods import these when they are called
     from subword_nb.pipeline.align import Batch, Stages
     from subword_nb.pipeline.nbest import Segmentation
     from subword_nb.text.normalizers import Normalizer
+    from subword_nb.train.id_map import IdMap
     from subword_nb.train.trace import TrainingTrace
 
 _T = TypeVar("_T", bound="Tokenizer")
@@ -958,6 +959,15 @@ class Tokenizer(Engine):
             allowed_special=allowed_special,
             **options,
         )
+
+    def id_map(
+        self,
+        new: "Tokenizer",  # What became of it, such as the result of `truncate` or `extend`
+    ) -> "IdMap":  # `convert` changes stored ids, `rows` makes the matrix of a new embedding
+        "What becomes of each id in another vocabulary."
+        from subword_nb.train.id_map import id_map
+
+        return id_map(self, new)
 
     def translated(
         self,
