@@ -489,6 +489,13 @@ class BPE(Model):
         }
         return self if len(remaining) == len(self.piece2id) else replace(self, piece2id=remaining)
 
+    def with_ids(
+        self,
+        piece2id: Mapping[str, int],  # Pieces that stay → their new ids
+    ) -> "BPE":  # Its rules are those whose two pieces stay, and what they make
+        "The model with these of its pieces alone, under these ids."
+        return replace(self, piece2id=dict(piece2id), merges=_rules_among(self, piece2id))
+
     def joins(self) -> Joins:  # Results of rules, and pieces that are taken whole
         "What the rules can join."
         spellings = [a + b for a, b in self.merges]
@@ -518,6 +525,19 @@ class BPE(Model):
         return {"merges": len(self.merges), "first_merges": [list(pair) for pair in self.merges[:10]]}
 
 # %% ../../nbs/bpe/07_model.ipynb #3df887f5
+def _rules_among(model, pieces):
+    "The rules of a model whose pieces are all among these."
+    rules = model.merges
+    if isinstance(rules, RankRules):
+        ranks = {p: pieces[p] for p in sorted(rules.ids, key=rules.ids.__getitem__) if p in pieces}
+        if all(a < b for a, b in pairwise(ranks.values())):  # ids are ranks, as before
+            return RankRules(ranks)
+    prefix = model.continuing_subword_prefix
+    return [
+        (a, b) for a, b in rules if a in pieces and b in pieces and join_pair(a, b, prefix=prefix) in pieces
+    ]
+
+
 def _spells(model, chars):
     "Does a model spell characters without its unknown piece, which may stand for several?"
     missing = [f"<0x{b:02X}>" for c in chars if c not in model.piece2id for b in c.encode("utf-8")]

@@ -13,7 +13,7 @@ import math
 import random
 import re
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import groupby, pairwise
 from numbers import Real
@@ -26,7 +26,7 @@ from ..core.unicode import encode_text
 from ..corpus.segmentation import ByteSpans, SegmentationPlan
 from ..text.charsmap import NESTED_SPELLINGS
 from ..text.protocols import Joins, Model, Reason, Token
-from ..unigram.model import Unigram, are_usual, most_probable
+from ..unigram.model import Unigram, are_usual, kept_fields, most_probable
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #77b6da8c
 @dataclass(repr=False)
@@ -117,6 +117,13 @@ class SentencePieceModel(Model):
         from subword_nb.unigram.explain_sentencepiece import slice_cutter
 
         return slice_cutter(self)
+
+    def with_ids(
+        self,
+        piece2id: Mapping[str, int],  # Pieces that stay → their new ids, from 0 without gaps
+    ) -> Model:  # Each piece keeps its score and its kind
+        "The model with these of its pieces alone, under these ids."
+        return replace(self, **kept_fields(self, piece2id, ("user_defined", "control", "unused")))
 
     def without_pieces(
         self,

@@ -195,6 +195,13 @@ class Model(Protocol):
         "The model without some pieces, as far as it can do without them."
         return self
 
+    def with_ids(
+        self,
+        piece2id: Mapping[str, int],  # Pieces that stay → their new ids
+    ) -> "Model|None":  # None: it cannot be made smaller in this form
+        "The model with these of its pieces alone, under these ids."
+        return None
+
     def joins(self) -> Joins | None:  # None: any neighbours may be joined, or nothing is known
         "What the model can join."
         return None
@@ -281,7 +288,7 @@ def model_laws(
 ) -> int:  # Number of pretokens that were checked
     "Hold a model to its laws; a ValueError names the one that is broken."
     model, known, n = model.deterministic(), {*model.piece2id.values()}, 0
-    same = model.without_pieces(())
+    same, whole = model.without_pieces(()), model.with_ids(model.piece2id)
     _check(model.encode("") == [], "the empty text has no ids", model.encode(""))
     for pretoken in pretokens:
         ids, tokens = model.encode(pretoken), model.tokens(pretoken)
@@ -303,6 +310,8 @@ def model_laws(
         pieces = [piece for _, _, part in slices for piece in part.pieces]
         _check(len(pieces) == len(ids), "slices have one piece for each id", pretoken, pieces, ids)
         _check(same.encode(pretoken) == ids, "leaving nothing out changes nothing", pretoken, ids)
+        kept = ids if whole is None else whole.encode(pretoken)
+        _check(kept == ids, "keeping all pieces changes nothing", pretoken, ids)
         n += 1
     return n
 

@@ -960,6 +960,50 @@ class Tokenizer(Engine):
             **options,
         )
 
+    def prune(
+        self: _T,
+        n: int,  # Number of pieces to keep, special tokens included
+        corpus=None,  # A corpus, or counts of pretokens; None: by ranks, scores or ids
+        *,
+        keep: Collection[str] = (),  # Pieces that stay
+        # BPE: True removes pieces so that encoding anew is the same as splitting the old tokens, for any text
+        exact: bool = False,
+        renumber: bool = True,  # False: all ids stay, and removed ones are not in use
+        **options,  # Options of the corpus: errors, field, sample, seed
+    ) -> _T:  # A new tokenizer; `self.id_map(it)` says what became of each id
+        "A smaller tokenizer, without training: what a corpus uses least is removed."
+        from subword_nb.train.prune import prune
+
+        return prune(self, n, corpus, keep=keep, exact=exact, renumber=renumber, **options)
+
+    def shrink_to(
+        self: _T,
+        corpus,  # What it will be used for: a corpus, or counts of pretokens
+        *,
+        coverage: float = 1.0,  # Share of the tokens of the corpus that stay as they are
+        keep: Collection[str] = (),  # Pieces that stay
+        exact: bool = False,  # BPE: as for `prune`
+        renumber: bool = True,  # False: all ids stay, and removed ones are not in use
+        **options,  # Options of the corpus: errors, field, sample, seed
+    ) -> _T:  # A new tokenizer; with a coverage of 1, the corpus has the same tokens
+        "The tokenizer with the pieces that a corpus needs."
+        from subword_nb.train.prune import shrink_to
+
+        return shrink_to(
+            self, corpus, coverage=coverage, keep=keep, exact=exact, renumber=renumber, **options
+        )
+
+    def remove(
+        self: _T,
+        pieces: Iterable[str],  # As the vocabulary spells them; what BPE builds on them goes, too
+        *,
+        renumber: bool = True,  # False: all ids stay, and removed ones are not in use
+    ) -> _T:  # A new tokenizer, which never gives these pieces
+        "The tokenizer without some pieces."
+        from subword_nb.train.prune import remove
+
+        return remove(self, pieces, renumber=renumber)
+
     def id_map(
         self,
         new: "Tokenizer",  # What became of it, such as the result of `truncate` or `extend`

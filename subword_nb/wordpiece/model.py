@@ -127,6 +127,13 @@ class WordPiece(Model):
         except ValueError:  # parts that the kernel does not know
             return None
 
+    def with_ids(
+        self,
+        piece2id: Mapping[str, int],  # Pieces that stay → their new ids
+    ) -> "WordPiece":  # With the same options
+        "The model with these of its pieces alone, under these ids."
+        return replace(self, piece2id=dict(piece2id))
+
     def without_pieces(
         self,
         pieces: Collection[str],  # Pieces that ordinary text must not give

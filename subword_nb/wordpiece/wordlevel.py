@@ -107,6 +107,13 @@ class WordLevel(Model):
         note = None if found or not pieces else f"the word is not in the vocabulary: {self.unk_piece}"
         return WholeReason(pretoken, found, pieces, note)
 
+    def with_ids(
+        self,
+        piece2id: Mapping[str, int],  # Pieces that stay → their new ids
+    ) -> "WordLevel":  # With the same options
+        "The model with these of its pieces alone, under these ids."
+        return replace(self, piece2id=dict(piece2id))
+
     def without_pieces(
         self,
         pieces: Collection[str],  # Words that ordinary text must not give
