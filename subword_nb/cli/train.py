@@ -294,11 +294,8 @@ def checked_out(
         raise ValueError("--out must be given, train needs a place for the result: add -o tok.json")
     from subword_nb.formats.export import kind_of_name, names_folder
 
-    kind, place = kind_of_name(out, option=""), Path(out)
-    if kind == "gguf":
-        raise ValueError(
-            f"--out must be a file of another kind, got {out}: GGUF files are only read here; give the file a name that ends in .json"
-        )
+    kind_of_name(out, option="")  # refuses an unknown suffix
+    place = Path(out)
     if names_folder(out):
         there = next(p for p in (place.absolute(), *place.absolute().parents) if p.exists())
         if not there.is_dir():

@@ -466,10 +466,9 @@ def _to_nmt(parts):
 
 
 def _to_gguf(parts):
-    raise ValueError(
-        "the format must be one that can be written, got GGUF, which is only read here, because its vocabulary "
-        "is in the header of a file of weights; save tokenizer.json instead"
-    )
+    from subword_nb.formats.gguf import gguf_vocabulary
+
+    return Translated(parts, gguf_vocabulary(parts).notes)
 
 
 EXPORTERS = {
@@ -553,6 +552,7 @@ _IN_FOLDER = {
     "vocab.txt": "vocab.txt",
     "minbpe": "tokenizer.model",
     "nmt": "bpe.codes",
+    "gguf": "tokenizer.gguf",
 }
 
 
@@ -576,7 +576,7 @@ def kind_of_name(
         return "tokenizer.json"
     kind = _SUFFIXES.get(Path(path).suffix.lower())
     if kind is None:
-        known = ", ".join(f"{suffix} ({name})" for suffix, name in _SUFFIXES.items() if name != "gguf")
+        known = ", ".join(f"{suffix} ({name})" for suffix, name in _SUFFIXES.items())
         way = f", or say the format ({option})" if option else ""
         raise ValueError(
             f"path must have a suffix that says a format, one of {known}, got {os.fspath(path)!r}; "
@@ -658,6 +658,8 @@ def _writer(kind):
         from subword_nb.formats.vocab_files import write_minbpe as write
     if kind == "nmt":
         from subword_nb.formats.subword_nmt import write_codes as write
+    if kind == "gguf":
+        from subword_nb.formats.gguf import write_gguf as write
     return write
 
 
@@ -666,15 +668,22 @@ def write_file(
     path: str | os.PathLike,  # Where it shall be
     *,
     kind: str | None = None,  # One of `KINDS`; None: by the name
+    base: str | os.PathLike | None = None,  # GGUF: a file whose other keys and tensors are written, too
 ) -> Written:  # Where it is, and notes on what it does not contain
     "Write a tokenizer in any format that can hold it, atomically."
     kind = kind or kind_of_name(path)
+    if base is not None and kind != "gguf":
+        raise ValueError(
+            f"base must be None for {kind}, which holds no weights, got {os.fspath(base)!r}; leave it out"
+        )
     found = translate(parts, kind)
     place = place_of(path, kind)
+    more = {} if base is None else {"base": base}
     if not names_folder(path):
-        return Written(Path(_writer(kind)(found.parts, place)), [*found.notes, *_config_notes(parts.config)])
+        written = Path(_writer(kind)(found.parts, place, **more))
+        return Written(written, [*found.notes, *_config_notes(parts.config)])
     _make_folder(path)
-    written = Path(_writer(kind)(found.parts, place))
+    written = Path(_writer(kind)(found.parts, place, **more))
     if parts.config is not None and not _says(path, parts):
         _write_config(Path(path), parts.config)
     return Written(written, found.notes)

@@ -4,15 +4,18 @@
 
 # %% auto #0
 __all__ = ['PRE_TOKENIZERS', 'read_gguf_metadata', 'looks_like_gguf', 'explain_gguf', 'gguf_pre_tokenizer', 'parts_from_gguf',
-           'read_gguf']
+           'read_gguf', 'gguf_pre_name', 'GGUFVocabulary', 'gguf_vocabulary', 'write_gguf']
 
 # %% ../../nbs/formats/08_gguf.ipynb #397b3f12
 import io
 import os
+import shutil
 import struct
 import sys
 from array import array
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 from ..pipeline import decoders
@@ -20,12 +23,17 @@ from ..bpe.model import BPE
 from ..pipeline.encoding import TokenizerConfig
 from ..pipeline.parts import Parts
 from ..core.limits import check_limit, check_regular_file
+from ..core.unicode import CHAR2BYTE
+from ..corpus.counts import write_atomically
 from ..text.normalizers import BertNormalizer
 from .vocab_files import looks_cased
-from ..text.pretokenizers import ByteLevel, Sequence, byte_level, pretokenizer
+from ..text.pretokenizers import ByteLevel, Sequence, byte_level, pretokenizer, spells_bytes
+from ..text.regex import PATTERNS
 from ..text.splitters import Digits, PreTokenizer, Punctuation, Split
 from ..pipeline.processors import BertProcessing, TemplateProcessing
-from .sentencepiece import parts_from_proto
+from ..pipeline.processors import ByteLevel as ByteLevelProcessor
+from ..pipeline.processors import Sequence as ProcessorSequence
+from .sentencepiece import parts_from_proto, proto_from_parts, sentencepiece_notes
 from .sentencepiece_proto import ModelProto, Piece
 from ..pipeline.vocab import AddedToken
 from ..wordpiece.model import WordPiece
@@ -744,3 +752,362 @@ def read_gguf(
         return parts_from_gguf(metadata, pattern=pattern, lowercase=lowercase)
     except ValueError as e:
         raise ValueError(f"{path}: {e}") from None
+
+# %% ../../nbs/formats/08_gguf.ipynb #1b2b3712
+_FLAGS = ("lstrip", "rstrip", "single_word")
+
+
+def _split_steps(pre):
+    "The splits of a byte-level pre-tokenizer, whatever it is made of."
+    steps = pre.steps if isinstance(pre, Sequence) else (pre,)
+    found: list = []
+    for step in steps:
+        if isinstance(step, Sequence):
+            found += _split_steps(step)
+        elif isinstance(step, ByteLevel):
+            if step.use_regex:
+                found.append(("split", PATTERNS["gpt2"]))
+            found.append(("bytes", step.add_prefix_space))
+        elif isinstance(step, Split) and (step.behavior, step.invert) in (
+            ("isolated", False),
+            ("removed", True),
+        ):
+            pattern = (
+                step.pattern.get("Regex", step.pattern) if isinstance(step.pattern, dict) else step.pattern
+            )
+            found.append(("split", PATTERNS.get(pattern, pattern)))
+        else:
+            found.append(step)
+    return found
+
+
+def gguf_pre_name(
+    pre_tokenizer: PreTokenizer,  # How a byte-level tokenizer splits text
+    *,
+    ignore_merges: bool | None = None,  # Is a pretoken that is a piece taken whole? None: it does not matter
+) -> str:  # A value of `tokenizer.ggml.pre`; a ValueError if no name means this
+    "The name of a way to split text."
+    wanted = _split_steps(pre_tokenizer)
+    for name in _MEANING:
+        if ignore_merges is not None and ignore_merges != (name in _IGNORES_MERGES):
+            continue
+        if _split_steps(gguf_pre_tokenizer(name)) == wanted:
+            return name
+    raise ValueError(
+        f"the pre-tokenizer must be one that tokenizer.ggml.pre has a name for, got {pre_tokenizer!r}"
+        f"{'' if ignore_merges is None else f' with ignore_merges={ignore_merges}'}; save tokenizer.json instead"
+    )
+
+# %% ../../nbs/formats/08_gguf.ipynb #345f566b
+class GGUFVocabulary(NamedTuple):
+    "A tokenizer in the keys of a GGUF file."
+
+    metadata: dict  # key → str, bool, int, a list of str, or an `array` of numbers
+    notes: list  # What the keys do not say, a sentence for each thing
+
+
+def _written_tokens(parts, spell):
+    "Pieces in the order of ids, with their types; unused ones where there are gaps."
+    model, added = parts.model, {}
+    for token, id in parts.added_tokens:
+        added.setdefault(id, token)
+    names = {id: piece for piece, id in model.piece2id.items()}
+    pieces, types = [], []
+    for id in range(max([*names, *added], default=-1) + 1):
+        if id in added:
+            pieces.append(spell(added[id].content, 3))
+            types.append(2 if added[id].content == model.unk_piece else 3 if added[id].special else 4)
+        elif id in names:
+            pieces.append(spell(names[id], 1))
+            types.append(1)
+        else:
+            pieces.append(f"[PAD{id}]")
+            types.append(5)
+    return {"tokens": pieces, "token_type": array("i", types)}
+
+
+def _edges_of(processor):
+    "The tokens before and after a text, as (bos, eos) with their ids; None if it does more than that."
+    if processor is None or isinstance(processor, ByteLevelProcessor):
+        return {}
+    if isinstance(processor, ProcessorSequence):
+        steps = [step for step in processor.steps if not isinstance(step, ByteLevelProcessor)]
+        return _edges_of(steps[0]) if len(steps) == 1 else None if steps else {}
+    if not isinstance(processor, TemplateProcessing):
+        return None
+    texts = [name for name, _ in processor.single]
+    if texts.count("A") != 1 or len(texts) > 3:
+        return None
+    at, ids = texts.index("A"), {name: v["ids"] for name, v in processor.special_tokens.items()}
+    if at > 1 or len(texts) - at > 2 or any(len(ids[name]) != 1 for name in texts if name != "A"):
+        return None
+    found = {}
+    if at:
+        found["bos"] = ids[texts[0]][0]
+    if len(texts) - at == 2:
+        found["eos"] = ids[texts[-1]][0]
+    return found
+
+
+def _common_keys(parts, ids):
+    "Keys of every kind: special tokens, what is put around texts, and chat templates; and notes."
+    keys, notes = {}, []
+    edges = _edges_of(parts.post_processor)
+    if edges is None:
+        notes.append(f"what is put around texts is left out: {parts.post_processor!r}")
+        edges = {}
+    special = dict(parts.config.special_tokens) if parts.config else {}
+    for name, short in _NAMED.items():
+        id = edges.get(name, ids.get(special.get(f"{short}_token")))
+        if id is not None:
+            keys[f"tokenizer.ggml.{name}_token_id"] = id
+    keys |= {f"tokenizer.ggml.add_{name}_token": name in edges for name in ("bos", "eos")}
+    for name, source in parts.config.chat_templates if parts.config else ():
+        keys["tokenizer.chat_template" + ("" if name == "default" else f".{name}")] = source
+    left_out = [name for name in ("truncation", "padding") if getattr(parts, name) is not None]
+    notes += [f"{name} is left out: {getattr(parts, name)!r}" for name in left_out]
+    flagged = [t.content for t, _ in parts.added_tokens if any(getattr(t, flag) for flag in _FLAGS)]
+    if flagged:
+        notes.append(f"where {flagged[0]!r} is found in texts ({', '.join(_FLAGS)}) is left out")
+    return keys, notes
+
+# %% ../../nbs/formats/08_gguf.ipynb #998c8806
+def _bpe_keys(parts):
+    "A byte-level BPE vocabulary."
+    model = parts.model
+    for name in ("continuing_subword_prefix", "end_of_word_suffix", "dropout"):
+        if getattr(model, name):
+            raise ValueError(
+                f"{name} must be unset for GGUF, which has no key for it, got {getattr(model, name)!r}; "
+                "save tokenizer.json instead"
+            )
+    try:
+        pre = gguf_pre_name(parts.pre_tokenizer, ignore_merges=model.ignore_merges)
+    except ValueError:
+        if not _all_reached(replace(model, ignore_merges=False)):
+            raise
+        pre = gguf_pre_name(parts.pre_tokenizer)
+    notes = []
+    if parts.normalizer is not None:
+        notes.append(f"the normalizer is left out: {parts.normalizer!r}")
+    keys = {"model": "gpt2", "pre": pre, **_written_tokens(parts, lambda piece, _: piece)}
+    keys["merges"] = [f"{first} {second}" for first, second in model.merges]
+    return keys, notes
+
+
+def _all_reached(model):
+    "Does merging arrive at every piece, so that taking pretokens whole changes nothing?"
+    return all(model.encode(p) == [id] for p, id in model.piece2id.items() if CHAR2BYTE.keys() >= set(p))
+
+
+def _wordpiece_keys(parts):
+    "A WordPiece vocabulary with phantom spaces."
+    model, normal = parts.model, parts.normalizer
+    if model.continuing_subword_prefix != "##" or parts.pre_tokenizer != pretokenizer("bert"):
+        raise ValueError(
+            "WordPiece must have the prefix '##' and BERT's pre-tokenizer for GGUF, "
+            f"got {model.continuing_subword_prefix!r} and {parts.pre_tokenizer!r}; save tokenizer.json instead"
+        )
+    if not isinstance(normal, BertNormalizer) or not (normal.clean_text and normal.handle_chinese_chars):
+        raise ValueError(
+            f"the normalizer must be BERT's for GGUF, got {normal!r}; save tokenizer.json instead"
+        )
+    keys = {"model": "bert", **_written_tokens(parts, _phantom), "normalizer.lowercase": normal.lowercase}
+    if normal.strip_accents is not None:
+        keys["normalizer.strip_accents"] = normal.strip_accents
+    for name, piece in (("unknown", model.unk_piece), ("padding", "[PAD]"), ("mask", "[MASK]")):
+        if piece in model.piece2id:
+            keys[f"{name}_token_id"] = model.piece2id[piece]
+    around = parts.post_processor
+    pieces = (around.cls[1], around.sep[1]) if isinstance(around, BertProcessing) else ()
+    if isinstance(around, TemplateProcessing):
+        edges = _edges_of(around) or {}
+        pieces = tuple([edges[name] for name in ("bos", "eos") if name in edges])
+    if len(pieces) == 2:
+        keys["cls_token_id"], keys["seperator_token_id"] = pieces
+    return keys, []
+
+
+def _phantom(piece, kind):
+    "A piece with a phantom space, as the reader undoes it."
+    if kind == 3 or piece.startswith("[") and piece.endswith("]") and len(piece) > 2:
+        return piece
+    return piece[2:] if piece.startswith("##") else f"▁{piece}"
+
+
+def _sentencepiece_keys(parts):
+    "A vocabulary with scores."
+    proto = proto_from_parts(parts)
+    kinds = {1: "t5", 2: "llama"}
+    kind, normal = kinds.get(proto.trainer("model_type")), proto.normalizer
+    if kind is None or not normal("escape_whitespaces") or proto.trainer("treat_whitespace_as_suffix"):
+        raise ValueError(
+            "a model with scores must be Unigram or BPE with ▁ before words for GGUF, "
+            f"got {parts.model!r} with {parts.normalizer!r}; save .model or tokenizer.json instead"
+        )
+    keys = {
+        "model": kind,
+        "tokens": [p.piece for p in proto.pieces],
+        "scores": array("f", [p.score for p in proto.pieces]),
+        "token_type": array("i", [p.type for p in proto.pieces]),
+        "add_space_prefix": bool(normal("add_dummy_prefix")),
+        "remove_extra_whitespaces": bool(normal("remove_extra_whitespaces")),
+    }
+    if normal("precompiled_charsmap"):
+        keys["precompiled_charsmap"] = array(
+            "b", [b - 256 * (b > 127) for b in normal("precompiled_charsmap")]
+        )
+    pieces = keys["tokens"]
+    for name, short in (("unknown", "unk"), ("bos", "bos"), ("eos", "eos"), ("padding", "pad")):
+        id = proto.trainer(f"{short}_id")
+        if isinstance(id, int) and 0 <= id < len(pieces) and proto.pieces[id].type in (2, 3):
+            keys[f"{name}_token_id"] = id
+    return keys, sentencepiece_notes(parts)
+
+# %% ../../nbs/formats/08_gguf.ipynb #a4dfb3e1
+def gguf_vocabulary(
+    parts: Parts,  # The parts of a tokenizer
+) -> GGUFVocabulary:  # What a file holds of it, checked by reading it
+    "A tokenizer in the keys of a GGUF file."
+    if isinstance(parts.model, WordPiece):
+        keys, notes = _wordpiece_keys(parts)
+    elif isinstance(parts.model, BPE) and spells_bytes(parts.pre_tokenizer):
+        keys, notes = _bpe_keys(parts)
+    else:
+        keys, notes = _sentencepiece_keys(parts)
+    ids = {**parts.model.piece2id, **{t.content: i for t, i in parts.added_tokens}}
+    common, more = _common_keys(parts, ids)
+    if keys["model"] == "bert" and "cls_token_id" in keys:
+        more, common = (
+            [n for n in more if "around texts" not in n],
+            {k: v for k, v in common.items() if "add_" not in k},
+        )
+    metadata = {**common, **{f"tokenizer.ggml.{name}": value for name, value in keys.items()}}
+    again = parts_from_gguf(metadata)
+    found = {**again.model.piece2id, **{t.content: i for t, i in again.added_tokens}}
+    if wrong := [piece for piece, id in ids.items() if found.get(piece) != id]:
+        raise ValueError(
+            f"every piece must be readable from a GGUF file, got {wrong[0]!r}, which would be read as another; "
+            "save tokenizer.json instead"
+        )
+    return GGUFVocabulary(metadata, [*notes, *more])
+
+# %% ../../nbs/formats/08_gguf.ipynb #6b405a91
+def _pack(order, value):
+    "The type and the bytes of a value."
+    if isinstance(value, bool):
+        return struct.pack(f"{order}I?", 7, value)
+    if isinstance(value, int):
+        return struct.pack(f"{order}II", 4, value)
+    if isinstance(value, str):
+        return struct.pack(f"{order}I", _STRING) + _pack_string(order, value)
+    if isinstance(value, array):
+        kind = next(kind for kind, code in _CODES.items() if code == value.typecode)
+        data = array(value.typecode, value)
+        if (order == ">") != (sys.byteorder == "big"):
+            data.byteswap()
+        return struct.pack(f"{order}IIQ", _ARRAY, kind, len(value)) + data.tobytes()
+    texts = b"".join(_pack_string(order, text) for text in value)
+    return struct.pack(f"{order}IIQ", _ARRAY, _STRING, len(value)) + texts
+
+
+def _pack_string(order, text):
+    data = text.encode("utf-8")
+    return struct.pack(f"{order}Q", len(data)) + data
+
+
+class _Base(NamedTuple):
+    "What is kept of a file whose vocabulary is exchanged."
+
+    order: str  # Of bytes
+    version: int
+    pairs: list  # (key, first byte, byte after the last)
+    tensors: tuple  # How many, and where their descriptions begin and end
+    rows: dict  # Name of a tensor → its number of rows
+    alignment: int
+
+
+def _read_base(file, name):
+    "Where everything is in a file."
+    r = _Reader(file, name)
+    n_pairs = _start(r)
+    file.seek(0)
+    head = file.read(24)
+    version, n_tensors, _ = struct.unpack(f"{r.order}IQQ", head[4:])
+    file.seek(r.at)
+    pairs, alignment = [], 32
+    for i in range(n_pairs):
+        begin, key = r.at, _string(r, f"key {i}")
+        value = _value(r, r.number("I", f"the type of {key}"), key, key == "general.alignment")
+        alignment = value if key == "general.alignment" else alignment
+        pairs.append((key, begin, r.at))
+    if not isinstance(alignment, int) or alignment < 1:
+        raise r.fault(f"general.alignment must be a positive integer, got {alignment!r}; the file is damaged")
+    begin, rows = r.at, {}
+    for i in range(n_tensors):
+        tensor = _string(r, f"the name of tensor {i}")
+        n = r.number("I", f"the number of dimensions of {tensor}")
+        sizes = [r.number("Q", f"a dimension of {tensor}") for _ in range(min(n, _MAX_DEPTH))]
+        r.skip(12, f"the type and place of {tensor}")
+        rows[tensor] = sizes[-1] if sizes else 0
+    return _Base(r.order, version, pairs, (n_tensors, begin, r.at), rows, alignment)
+
+
+def _is_of_tokenizer(key, new):
+    "Is a pair replaced by those of another vocabulary?"
+    if key.startswith("tokenizer.chat_template"):
+        return any(k.startswith("tokenizer.chat_template") for k in new)
+    return key.startswith("tokenizer.")
+
+# %% ../../nbs/formats/08_gguf.ipynb #bbcbc092
+def write_gguf(
+    parts: Parts,  # The parts of a tokenizer
+    path: str | os.PathLike,  # Where the file shall be
+    *,
+    base: str
+    | os.PathLike
+    | None = None,  # A GGUF file whose other keys and tensors are kept; None: a new one
+) -> Path:  # The path; `gguf_vocabulary` has notes on what the file does not contain
+    "Write a vocabulary in a GGUF file, atomically."
+    new = gguf_vocabulary(parts).metadata
+    if base is None:
+        kind = new["tokenizer.ggml.model"]
+        new = {"general.architecture": kind, **new}
+        body = b"".join(_pack_string("<", key) + _pack("<", value) for key, value in new.items())
+        return write_atomically(path, struct.pack("<4sIQQ", b"GGUF", 3, 0, len(new)) + body)
+    check_regular_file(base)
+    with open(os.fspath(base), "rb") as file:
+        found = _read_base(file, str(base))
+        n = len(new["tokenizer.ggml.tokens"])
+        for tensor in ("token_embd.weight", "output.weight"):
+            if found.rows.get(tensor, n) != n:
+                raise ValueError(
+                    f"base must have a row of {tensor} for each of the {n:,} ids, got {found.rows[tensor]:,}; "
+                    "make the new rows first, with tok.id_map(new).rows, and convert the model again"
+                )
+        return write_atomically(path, lambda out: _copy_with(file, found, new, n, out))
+
+
+def _copy_with(file, found, new, n_tokens, out):
+    "Write a file with other keys of the tokenizer."
+    order, kept = found.order, []
+    for key, begin, end in found.pairs:
+        if key.endswith(".vocab_size") and not key.startswith("tokenizer."):
+            kept.append(_pack_string(order, key) + _pack(order, n_tokens))
+        elif not _is_of_tokenizer(key, new):
+            file.seek(begin)
+            kept.append(file.read(end - begin))
+    mine = [_pack_string(order, key) + _pack(order, value) for key, value in new.items()]
+    n_tensors, begin, end = found.tensors
+    out.write(b"GGUF" + struct.pack(f"{order}IQQ", found.version, n_tensors, len(kept) + len(mine)))
+    size = 24
+    for data in (*kept, *mine):
+        out.write(data)
+        size += len(data)
+    file.seek(begin)
+    out.write(file.read(end - begin))
+    if n_tensors:
+        size += end - begin
+        out.write(bytes(-size % found.alignment))
+        file.seek(end + -end % found.alignment)
+        shutil.copyfileobj(file, out, 1 << 20)

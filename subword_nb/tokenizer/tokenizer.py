@@ -409,18 +409,20 @@ class Tokenizer(Engine):
 
     def save(
         self,
-        # .json, .model (SentencePiece), .tiktoken, .txt (pieces), .codes (subword-nmt), or a folder, which
+        # .json, .model (SentencePiece), .tiktoken, .txt (pieces), .codes (subword-nmt), .gguf, or a folder, which
         # exists or ends in /
         path: str | os.PathLike,
         *,
         # One of the `KINDS` of `formats.detect`, where the name leaves it open; "gpt2" writes a folder with
         # vocab.json and merges.txt
         kind: str | None = None,
+        # .gguf: a model's file, whose other metadata and tensors are written with the vocabulary
+        base: str | os.PathLike | None = None,
     ) -> Path:  # The path written; a warning names everything that the format cannot hold
         "Save the tokenizer, atomically."
         from subword_nb.formats.export import write_file
 
-        written = write_file(self.parts, path, kind=kind)
+        written = write_file(self.parts, path, kind=kind, base=base)
         for note in written.notes:
             warnings.warn(f"{written.path.name}: {note}", stacklevel=2)
         return written.path

@@ -206,10 +206,6 @@ MISTAKES = {
         ["train", "nothing.txt", "-o", "text.txt/"],
         "there can be no such folder",
     ),
-    "a result that is only read": (
-        ["train", "nothing.txt", "-o", "x.gguf"],
-        "--out must be a file of another kind, got x.gguf",
-    ),
     "a conversion without a suffix": (["convert", "tok.json", "x"], "or say the format (--to)"),
     "a conversion with an unknown suffix": (["convert", "tok.json", "x.xyz"], ".tiktoken (tiktoken)"),
     "a conversion onto the file that is read": (
