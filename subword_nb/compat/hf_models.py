@@ -398,13 +398,13 @@ class BPE(Model):
 
     def __repr__(self):
         options = [f"{k}={shown(v)}" for k, v in self.values.items()]
-        vocab, rules = shown(_first(self._ordered())), shown([tuple(pair) for pair in self._rules[:6]])
+        vocab, rules = shown(_first(self._ordered())), shown([tuple(pair) for pair in self._rules[:100]])
         return f"BPE({', '.join(options)}, vocab={vocab}, merges={rules})"
 
 # %% ../../nbs/compat/17_hf_models.ipynb #65545fa4
 def _first(vocab):
     "As much of a vocabulary as a repr shows, and one entry more."
-    return dict(islice(vocab.items(), 6))
+    return dict(islice(vocab.items(), 100))
 
 
 def _warn_of_files(kind):
@@ -674,4 +674,4 @@ class Unigram(Model):
         return [("unigram.json", json.dumps(self.to_dict(), ensure_ascii=False, indent=2))]
 
     def __repr__(self):
-        return f"Unigram(unk_id={self._unk_id}, vocab={shown(self._scored[:6])}, byte_fallback={self._byte_fallback})"
+        return f"Unigram(unk_id={self._unk_id}, vocab={shown(self._scored[:100])}, byte_fallback={self._byte_fallback})"

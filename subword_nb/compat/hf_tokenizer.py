@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from .hf_components import WHOLE_TEXT, shown
+from .hf_components import WHOLE_TEXT, briefly, shown
 from .hf_decoders import Decoder
 from subword_nb.compat.hf_encoding import (
     Encoding,
@@ -82,7 +82,7 @@ def _one_text(value, is_pretokenized, messages=_ONE):
 
 def _is_list(value):
     "Is a value a list, a tuple, or an array?"
-    return isinstance(value, (list, tuple)) or hasattr(value, "dtype") and getattr(value, "ndim", 0) == 1
+    return isinstance(value, (list, tuple)) or hasattr(value, "dtype") and getattr(value, "ndim", 0) > 0
 
 
 def _row(item, is_pretokenized):
@@ -903,9 +903,12 @@ class Tokenizer:
             'version="1.0"',
             f"truncation={_shown_truncation(self._truncation)}",
             f"padding={_shown_padding(self._padding)}",
-            f"added_tokens=[{', '.join(map(_shown_token, tokens[:5]))}{', ...' * (len(tokens) > 5)}]",
+            f"added_tokens={shown(tokens)}",
         ]
         return f"Tokenizer({', '.join(head + [f'{name}={getattr(self, name)!r}' for name in parts])})"
+
+    def __str__(self):
+        return briefly(self)
 
 # %% ../../nbs/compat/19_hf_tokenizer.ipynb #a5652dd0
 def _bare(ids):
@@ -986,11 +989,6 @@ def _shown_truncation(t):
         return None
     d = t.to_dict()
     return f"TruncationParams(direction={d['direction']}, max_length={d['max_length']}, strategy={d['strategy']}, stride={d['stride']})"
-
-
-def _shown_token(token):
-    "An added token as a repr shows it."
-    return "{" + ", ".join(f'"{k}":{shown(v)}' for k, v in token.items()) + "}"
 
 
 def _shown_padding(p):

@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import Any
 
-from .hf_components import Bare, Component, Option, a_flag, shown
+from .hf_components import Bare, Component, Option, a_flag, briefly, shown
 from .hf_encoding import TokenizersError, checked, ignored_option, whole_number
 from subword_nb.compat.hf_models import (
     BPE,
@@ -92,6 +92,9 @@ class Trainer(Component, family=True):
 
     def __repr__(self):
         return f"{type(self).__name__}({_shown_trainer(type(self).__name__, self._shown())})"
+
+    def __str__(self):
+        return briefly(self)
 
     def _shown(self):
         return self._state()
@@ -261,7 +264,7 @@ class WordLevelTrainer(Trainer):
 
 
 class UnigramTrainer(Trainer):
-    "Learns a Unigram model, by SentencePiece's procedure."
+    "Learns a Unigram model."
 
     model_kind = Unigram
     show_progress = Option(a_flag, True)
@@ -289,26 +292,23 @@ class UnigramTrainer(Trainer):
         }
 
     def _learn(self, model, counts):
-        from subword_nb.unigram.trainer import unigram_train
+        from subword_nb.compat.hf_unigram import chosen_pieces, learn_pieces
 
         specials = list(dict.fromkeys(t.content for t in self.special_tokens))
         unk = self._more["unk_token"]
         if unk is not None and unk not in specials:
             specials.insert(0, unk)
         chars = {c for word in counts for c in word} | set(self.initial_alphabet)
-        found = unigram_train(
-            counts,
-            max(self.vocab_size, len(chars) + len(specials)),
-            special_tokens=specials,
-            unk_piece=unk,
-            required_chars=self.initial_alphabet,
-            progress=None if self.show_progress else False,
-            **{k: v for k, v in self._more.items() if k != "unk_token"},
-        )
-        scored = list(zip(found.pieces, map(float, found.scores), strict=True))
-        unk_id = None if unk is None else found.pieces.index(unk)
-        model._unk_id, model._byte_fallback = unk_id, False
-        model._set_scored(scored)
+        if len(chars) > self.vocab_size:
+            raise TokenizersError(
+                f"vocab_size must be at least {len(chars)}, the number of characters, got {self.vocab_size}; "
+                "pass a larger one"
+            )
+        how = {k: v for k, v in self._more.items() if k != "unk_token"}
+        learned = learn_pieces(counts, self.vocab_size, **how)
+        pieces = chosen_pieces(learned, chars, self.vocab_size - len(specials), set(specials))
+        model._unk_id, model._byte_fallback = (None if unk is None else specials.index(unk)), False
+        model._set_scored([(piece, 0.0) for piece in specials] + pieces)
         model.learn(model.vocab)
 
     def _state(self):

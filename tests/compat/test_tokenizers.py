@@ -9,6 +9,7 @@ import subprocess
 import sys
 import warnings
 
+import numpy as np
 import pytest
 from seeds import TEXTS, fresh
 
@@ -116,6 +117,17 @@ n.Sequence([n.NFC()])[-1]
 n.Replace(Regex("a+"), "b")
 n.Replace("a", "b").pattern
 n.unicode_normalizer_from_str("nfx")
+n.Sequence([n.NFC()] * 6)
+str(n.Sequence([n.NFC()] * 6))
+str(n.Replace("a" * 101, "b"))
+n.Replace("a" * 101, "b")
+str(m.BPE({c: i for i, c in enumerate("abcdefgh")}, []))
+m.BPE({c: i for i, c in enumerate("abcdefgh")}, [])
+str(m.WordLevel({str(i): i for i in range(101)}, "0"))
+m.WordLevel({str(i): i for i in range(101)}, "0")
+m.Unigram([(c, -float(i)) for i, c in enumerate("abcdefgh")], 0)
+str(t.BpeTrainer(special_tokens=list("abcdefgh")))
+str(q.TemplateProcessing("a b c d e f $A", special_tokens=[(c, i) for i, c in enumerate("abcdef")]))
 p.CharDelimiterSplit("ab")
 p.Split("a", "foo")
 p.Split(Regex("a|b"), "removed", invert=True)
@@ -199,6 +211,7 @@ Tokenizer(m.BPE()).train_from_iterator(["a"], t.WordLevelTrainer(show_progress=F
 Tokenizer(m.BPE()).train_from_iterator(3)
 Tokenizer(m.BPE()).train_from_iterator(["a"], 3)
 Tokenizer(m.BPE()).num_special_tokens_to_add(3)
+Tokenizer(m.BPE()).encode_batch(np.array([["a", "b"], ["c", "d"]]))
 Encoding().__getstate__()
 Encoding().pad(3, direction="x")
 Encoding().truncate(3, direction="x")
@@ -220,7 +233,7 @@ d.DecodeStream().step(Tokenizer(m.BPE()), "a")""".splitlines()
 
 def outcome(library, expression):
     "What an expression gives: its repr, or the type of its error and the message."
-    names = {k: getattr(library, k) for k in NAMES[""].split()}
+    names = {k: getattr(library, k) for k in NAMES[""].split()} | {"np": np}
     short = dict(n="normalizers", p="pre_tokenizers", q="processors", d="decoders", m="models", t="trainers")
     try:
         return repr(eval(expression, names | {k: names[v] for k, v in short.items()}))
@@ -719,6 +732,45 @@ def test_what_a_unigram_trainer_learns():
     assert tok.get_vocab_size() <= 45 and [tok.id_to_token(i) for i in (0, 1)] == ["<s>", "<unk>"]
     assert tok.decode(tok.encode("hugs pun").ids) == "hugs pun"
     assert tok.encode("日").ids[-1] == 1
+
+
+def unigram_learned(lib, texts, **options):
+    "The pieces that a UnigramTrainer learns, with their scores."
+    tok = lib.Tokenizer(lib.models.Unigram())
+    tok.pre_tokenizer = lib.pre_tokenizers.WhitespaceSplit()
+    tok.train_from_iterator(texts, lib.trainers.UnigramTrainer(show_progress=False, **options))
+    return dict(json.loads(tok.to_str())["model"]["vocab"])
+
+
+@pytest.mark.peers
+def test_unigram_trainers_learn_the_same_where_nothing_is_cut(theirs):
+    rng = fresh("unigram trainers")
+    for _ in range(max(10, TEXTS // 4)):
+        alphabet = rng.choice(["ab", "abcdefgh", "aéb你"])
+        words = ["".join(rng.choices(alphabet, k=rng.randrange(1, 9))) for _ in range(rng.randrange(3, 80))]
+        texts = rng.choices(words, k=2 * len(words))
+        options = {"max_piece_length": rng.choice([1, 3, 16]), "n_sub_iterations": rng.choice([1, 2, 3])}
+        options |= rng.choice(
+            [{}, {"special_tokens": ["<s>"]}, {"unk_token": "<u>", "initial_alphabet": ["x"]}]
+        )
+        a, b = (unigram_learned(lib, texts, **options) for lib in (theirs, face))
+        assert a.keys() == b.keys() and max(abs(a[p] - b[p]) for p in a) < 0.01, (texts, options)
+
+
+@pytest.mark.peers
+def test_unigram_trainers_learn_nearly_the_same_where_pieces_are_cut(theirs):
+    rng, same, n = fresh("cut"), 0, max(10, TEXTS // 8)
+    for _ in range(n):
+        words = ["".join(rng.choices("abcdef", k=rng.randrange(1, 9))) for _ in range(60)]
+        a, b = (unigram_learned(lib, words * 2, vocab_size=30) for lib in (theirs, face))
+        assert len(a) == len(b) and len(a.keys() - b.keys()) < 6
+        same += a.keys() == b.keys()
+    assert same > n // 2
+
+
+def test_characters_that_do_not_fit_are_refused():
+    with pytest.raises(Exception, match="at least 3, the number of characters"):
+        unigram_learned(face, ["abc"], vocab_size=2)
 
 
 def test_ready_made_tokenizers(tmp_path):
