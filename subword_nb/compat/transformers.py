@@ -22,9 +22,10 @@ from subword_nb.compat.hft_batch import (
     TruncationStrategy as TruncationStrategy,
 )
 from .hft_bridge import backend_of
-from .hft_files import class_tokens
+from .hft_files import REGISTERED_TYPES, class_tokens
 from subword_nb.compat.hft_tokenizer import (
     PreTrainedTokenizerFast as PreTrainedTokenizerFast,
+    REGISTERED,
     class_named,
 )
 
@@ -70,6 +71,25 @@ class AutoTokenizer:
         return PreTrainedTokenizerFast.from_pretrained(
             pretrained_model_name_or_path, *inputs, **kwargs, _from_auto=True
         )
+
+    @staticmethod
+    def register(
+        config_class: Any,  # A class with `model_type`, or the type itself, as config.json has it
+        tokenizer_class: type | None = None,  # Derived from `PreTrainedTokenizerFast`
+        slow_tokenizer_class: type | None = None,  # An older name of the same argument
+        fast_tokenizer_class: type | None = None,  # Another
+        exist_ok: bool = False,  # Replace the class of a type that has one
+    ):
+        "Load the tokenizers of a type of models with a class of the caller."
+        given = (tokenizer_class, fast_tokenizer_class, slow_tokenizer_class)
+        chosen = next((cls for cls in given if cls is not None), None)
+        if not isinstance(chosen, type) or not issubclass(chosen, PreTrainedTokenizerFast):
+            raise ValueError(f"tokenizer_class must derive from PreTrainedTokenizerFast, got {chosen!r}")
+        kind = config_class if isinstance(config_class, str) else config_class.model_type
+        if kind in REGISTERED_TYPES and not exist_ok:
+            raise ValueError(f"{kind!r} has the class {REGISTERED_TYPES[kind]} already; pass exist_ok=True")
+        REGISTERED_TYPES[kind] = chosen.__name__
+        REGISTERED[chosen.__name__] = chosen
 
 # %% ../../nbs/compat/45_transformers.ipynb #06c5aa6c
 def __getattr__(name):

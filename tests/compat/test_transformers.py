@@ -681,6 +681,196 @@ def test_errors_of_chats_show_the_way_out():
         tok.apply_chat_template(chat, return_dict=False, return_assistant_tokens_mask=True)
 
 
+# answers
+
+ANSWERS = {
+    "start_anchor": "<s>",
+    "defaults": {"role": "assistant"},
+    "fields": {
+        "thinking": {"open": "<think>", "close": "</think>"},
+        "tool_calls": {
+            "open_pattern": r"<call:(?<name>\w+)>",
+            "close": ["</call>", "</call>\n"],
+            "content": "kv-lines",
+            "repeats": True,
+            "transform": {"type": "function", "function": {"name": "{name}", "arguments": "{content}"}},
+        },
+        "content": {"close": "</s>"},
+    },
+}
+WEATHER = {
+    "type": "function",
+    "function": {"name": "f", "parameters": {"properties": {"n": {"type": "integer"}}}},
+}
+
+
+@pytest.mark.peers
+def test_answers_are_taken_apart_in_the_same_way(theirs):
+    from transformers.utils.chat_parsing import ResponseParser as Theirs
+
+    from subword_nb.compat.hft_response import ResponseParser
+
+    parts = [
+        "<think>",
+        "</think>",
+        "<call:f>",
+        "n: 3\n",
+        "n:x",
+        "</call>",
+        "\n",
+        "</s>",
+        "hug ",
+        "<",
+        "<s>",
+        "</",
+    ]
+    rng, contents = fresh("answers"), ["text", "json", "kv-lines", "int", "bool"]
+    for _ in range(TEXTS):
+        template = copy.deepcopy(ANSWERS)
+        template["fields"]["thinking"]["content"] = rng.choice(contents)
+        if rng.random() < 0.3:
+            template["fields"]["content"] |= {"repeats": True, "join": "+"}
+        written = "".join(rng.choices(parts, k=rng.randrange(12)))
+        prompt, tools = "".join(rng.choices(parts, k=3)), rng.choice([None, [WEATHER]])
+        cuts = sorted({0, len(written), *(rng.randrange(len(written) + 1) for _ in range(3))})
+
+        def read(parser, template=template, written=written, prompt=prompt, tools=tools, cuts=cuts):
+            made = parser(copy.deepcopy(template), prompt, tools=tools)
+            events = [made.feed(written[a:b]) for a, b in zip(cuts, cuts[1:], strict=False)]
+            return [made.initial_events, events, made.finalize()]
+
+        assert outcome(lambda: read(ResponseParser)) == outcome(lambda: read(Theirs)), (template, written)
+
+
+BAD_ANSWERS = [
+    {"fields": {}},
+    {"fields": {"a": {}}},
+    {"fields": {"a": {}, "b": {}}, "start_anchor": "x"},
+    {"fields": {"a": {"open": "x", "open_pattern": "y"}}, "start_anchor": "x"},
+    {"fields": {"a": {"open": []}}, "start_anchor": "x"},
+    {"fields": {"a": {"open": ""}}, "start_anchor": "x"},
+    {"fields": {"a": {"open_pattern": "("}}, "start_anchor": "x"},
+    {"fields": {"a": {"open_pattern": "(?<n>x)"}}, "start_anchor": "x"},
+    {"fields": {"a": {"content": "yaml"}}, "start_anchor": "x"},
+    {"fields": {"a": {"join": "x"}}, "start_anchor": "x"},
+    {"fields": {"a": {"transform": "x{content}"}}, "start_anchor": "x"},
+    {"fields": {"a": {"transform_each": True}}, "start_anchor": "x"},
+    {"fields": {"a": {"close": "x", "optional": False}}, "start_anchor": "x"},
+    {"fields": {"a": {"other": 1}}, "start_anchor": "x"},
+    {"fields": {"a": 1}, "start_anchor": "x"},
+    {"version": 2, "fields": {"a": {}}, "start_anchor": "x"},
+    {"other": 2, "fields": {"a": {}}, "start_anchor": "x"},
+    [],
+]
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("kind", ["bytes"])
+def test_what_a_model_wrote_becomes_messages(theirs, kind, tmp_path):
+    found, text = [], "hug<think>pun</think></s>"
+    for lib in (theirs, face):
+        tok = small(kind, lib, response_template=ANSWERS)
+        tok.save_pretrained(tmp_path / str(len(found)))
+        ids = tok.encode("<think>hug</think>pun", add_special_tokens=False)
+        again = [
+            other.PreTrainedTokenizerFast.from_pretrained(str(tmp_path / str(len(found))))
+            for other in (theirs, face)
+        ]
+        calls = [
+            lambda tok=tok: tok.parse_response(text, prefix=""),
+            lambda tok=tok: tok.parse_response(text),
+            lambda tok=tok, ids=ids: tok.parse_response(ids, prefix=ids),
+            lambda tok=tok: tok.parse_response([text, "pun"], prefix="<s><think>"),
+            lambda tok=tok: tok.parse_response([text, "pun"], prefix=["<think>", ""]),
+            lambda tok=tok: tok.parse_response([text, "pun"], prefix=["<think>"]),
+            lambda tok=tok, ids=ids: tok.parse_response([ids, ids], prefix=[]),
+            lambda tok=tok: tok.get_response_parser(prefix="<s><think>").initial_events,
+            lambda tok=tok: tok.get_response_parser(prefix=["a", "b"]),
+            lambda tok=tok: tok.get_response_parser(),
+            lambda lib=lib: small(kind, lib).parse_response(text, prefix=""),
+            lambda lib=lib: small(kind, lib).get_response_parser(prefix=""),
+            *(lambda bad=bad, tok=tok: tok.parse_response("", bad, prefix="") for bad in BAD_ANSWERS),
+        ]
+        found.append([outcome(call) for call in calls] + [t.response_template for t in again])
+    assert found[1] == found[0]
+    assert found[1][0] == {"role": "assistant", "content": "hug", "thinking": "pun"}
+
+
+def test_answers_without_an_end_are_refused():
+    endless = {"start_anchor": "x", "fields": {"a": {"open_pattern": "y*", "close_pattern": "y*"}}}
+    with pytest.raises(ValueError, match="opens and closes without text"):
+        small("bytes").parse_response("hug", endless, prefix="")
+
+
+# classes of callers
+
+
+class OwnTokenizer(face.PreTrainedTokenizerFast):
+    "A class that a program registers."
+
+
+def test_classes_of_callers_are_found(tmp_path, monkeypatch):
+    for registered in ("REGISTERED", "REGISTERED_TYPES"):
+        monkeypatch.setattr(face, registered, getattr(face, registered))
+    backend("words").save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "config.json").write_text('{"model_type": "own"}')
+    assert type(face.AutoTokenizer.from_pretrained(tmp_path)) is face.PreTrainedTokenizerFast
+    face.AutoTokenizer.register("own", fast_tokenizer_class=OwnTokenizer)
+    assert type(face.AutoTokenizer.from_pretrained(tmp_path)) is OwnTokenizer
+    with pytest.raises(ValueError, match="exist_ok=True"):
+        face.AutoTokenizer.register("own", OwnTokenizer)
+    with pytest.raises(ValueError, match="must derive from"):
+        face.AutoTokenizer.register("own")
+    with pytest.raises(ValueError, match="auto_class must be"):
+        OwnTokenizer.register_for_auto_class("AutoModel")
+    OwnTokenizer.register_for_auto_class()
+    tok = OwnTokenizer.from_pretrained(tmp_path)
+    tok.save_pretrained(tmp_path / "saved")
+    assert type(face.AutoTokenizer.from_pretrained(tmp_path / "saved")) is OwnTokenizer
+    face.REGISTERED.pop("OwnTokenizer"), face.REGISTERED_TYPES.pop("own")
+    OwnTokenizer._auto_class = None
+
+
+def test_files_become_arguments_and_tokens_become_data(tmp_path):
+    backend("words").save(str(tmp_path / "tokenizer.json"))
+    kind = face.PreTrainedTokenizerFast
+    given = kind.convert_to_native_format(tokenizer_file=str(tmp_path / "tokenizer.json"), pad_token="[PAD]")
+    assert kind(**given)("hug")["input_ids"] == small("words")("hug")["input_ids"]
+    (tmp_path / "vocab.txt").write_text("[UNK]\nhug\n")
+    assert kind(**kind.convert_to_native_format(vocab_file=str(tmp_path / "vocab.txt"))).tokenize("hug") == [
+        "hug"
+    ]
+    settings = {"a": face.AddedToken("x", lstrip=True), "b": ["y", face.AddedToken("z")], "c": 3}
+    data = kind.convert_added_tokens(settings, save=True)
+    assert data["a"]["__type"] == "AddedToken" and kind.convert_added_tokens(data) == settings
+    assert "special" not in kind.convert_added_tokens(settings["a"], save=True, add_type_field=False)
+
+
+def test_cards_get_tags(monkeypatch):
+    hub = pytest.importorskip("huggingface_hub")
+    done = []
+
+    class Hub:
+        def __init__(self, token=None):
+            pass
+
+        def create_repo(self, repo_id, **options):
+            return type("Repo", (), {"repo_id": repo_id})
+
+        def upload_folder(self, *, folder_path, **options):
+            from pathlib import Path
+
+            done.append((Path(folder_path, "README.md").read_text("utf-8"), options["commit_message"]))
+
+    def load(repo_id, token=None):
+        raise hub.errors.EntryNotFoundError("none")
+
+    monkeypatch.setattr(hub, "HfApi", Hub)
+    monkeypatch.setattr(hub.ModelCard, "load", staticmethod(load))
+    small("words").push_to_hub("org/name", tags=["a", "b", "a"], max_shard_size="1GB")
+    assert "tags:\n- a\n- b\n" in done[0][0] and done[0][1] == "Upload tokenizer"
+
+
 # folders
 
 
@@ -903,6 +1093,8 @@ def test_errors_show_the_way_out(tmp_path):
         (lambda: face.AutoTokenizer.from_pretrained(tmp_path, force_download=True), ValueError, "cache_dir="),
         (lambda: tok.save_pretrained(__file__), ValueError, "must be a folder"),
         (lambda: tok.save_pretrained(tmp_path, legacy_format=True), ValueError, "legacy_format"),
+        (lambda: tok.save_pretrained(tmp_path, save_format="mistral"), ValueError, "not supported"),
+        (lambda: tok.save_pretrained(tmp_path, save_format="x"), ValueError, "save_format must be"),
     ]:
         with pytest.raises(kind, match=match):
             call()
