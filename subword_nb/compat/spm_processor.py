@@ -317,11 +317,11 @@ class SentencePieceProcessor:
 
     def load_from_file(
         self,
-        model_file: str | os.PathLike,  # A `.model` file
+        filename: str | os.PathLike,  # A `.model` file
     ) -> bool:  # True
         "Load a model from a file."
         self._model = None
-        self._model = load_model_file(model_file)
+        self._model = load_model_file(filename)
         return True
 
     def load_from_serialized_proto(
