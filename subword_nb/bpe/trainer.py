@@ -144,11 +144,12 @@ def learn_merges(
     tie_break: str = "ids",  # "first", "ids", "bytes" or "largest"
     prefix: str = "",  # `continuing_subword_prefix`
     known: Iterable[tuple[int, int]] = (),  # Merges of an earlier run, as pairs of ids
+    lengths: Iterable[int] | None = None,  # Length of each piece in base symbols; None: 1 each
     after: Callable = lambda merges: None,  # Called at each merge with the pairs of ids merged so far
 ) -> BPERules:  # As `bpe_train_ref` returns it
     "Learn merges with dictionaries: every count is kept up to date."
     piece2id = {p: i for i, p in enumerate(pieces)}
-    size = [1] * len(pieces)
+    size = [1] * len(pieces) if lengths is None else list(lengths)
     longest = max_token_length or float("inf")
     merges, at = [], []
     pairs, where = _index_pairs(words, counts)
@@ -478,6 +479,7 @@ def new_state(
     max_token_length: int | None = None,  # Longest piece, in base symbols
     tie_break: str = "ids",  # "first", "ids", "bytes" or "largest"
     prefix: str = "",  # `continuing_subword_prefix`
+    lengths: Iterable[int] | None = None,  # Length of each piece in base symbols; None: 1 each
 ) -> Any:  # Its words are counted
     "Lay a corpus out as flat arrays."
     import numpy as np
@@ -515,7 +517,7 @@ def new_state(
         newest=nowhere,
         near_left=nowhere.copy(),
         near_right=nowhere.copy(),
-        size=numbers([isinstance(p, own) for p in pieces]),
+        size=numbers([isinstance(p, own) for p in pieces] if lengths is None else [*lengths]),
         text=_own(bytearray(b"".join(texts)), np.uint8),
         text_start=numbers([0, *accumulate(map(len, texts))]),
         prefix=_own(bytearray(prefix.encode()), np.uint8),
@@ -695,7 +697,7 @@ def learn_merges_kernel(
     known: Iterable = (),  # Merges of an earlier run, as pairs of ids
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     on_progress: Callable | None = None,  # See `bpe_train`
-    **options,  # `min_frequency`, `max_token_length`, `tie_break` and `prefix`, see `new_state`
+    **options,  # `min_frequency`, `max_token_length`, `tie_break`, `prefix` and `lengths`, see `new_state`
 ) -> BPERules:  # As `learn_merges` returns it
     "Learn merges on flat arrays; the kernel of `learn_merges`."
     import numpy as np

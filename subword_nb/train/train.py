@@ -25,6 +25,7 @@ from ..pipeline.added_tokens import checked_allowed
 from ..core.checks import check_limits
 from ..bpe.reference import first_pieces
 from ..bpe.model import BPE, Rules
+from ..bpe.superwords import superword_train, wide_pretokenizer
 from ..bpe.trainer import bpe_train
 from .checkpoints import Checkpoint, keep_counts, keep_snapshot
 from .counting import count_corpus, in_lines, report_progress, without_line_ends
@@ -454,6 +455,9 @@ def learn_bpe(
     dropout: float | None = None,  # Merge rules passed over at random when encoding, see `BPE`
     fuse_unk: bool | None = None,  # One unknown piece for a run; None: as `train` does if words have ▁
     ignore_merges: bool = False,  # A pretoken that is a piece is not taken apart
+    # Number of pieces after which pieces may cross words, as in SuperBPE ("bpe"); None: never
+    superwords: int | None = None,
+    wide_counts: Mapping | None = None,  # Counts of what superwords may not cross; `train` makes them
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     on_progress: Callable | None = None,  # See `train`
     resume: Any = None,  # A snapshot of an earlier run on the same counts with the same options
@@ -478,16 +482,12 @@ def learn_bpe(
         max_token_length=max_token_length,
         tie_break=tie_break,
     )
-    rules = bpe_train(
-        counts,
-        vocab_size,
-        special_tokens=first,
-        **limits,
-        **marks,
-        progress=progress,
-        on_progress=on_progress,
-        resume=resume,
-    )
+    run = dict[str, Any](special_tokens=first, progress=progress, on_progress=on_progress)
+    if superwords is None:
+        rules = bpe_train(counts, vocab_size, **limits, **marks, **run, resume=resume)
+    else:
+        given = {name: value for name, value in limits.items() if value is not None}
+        rules = superword_train(counts, wide_counts or {}, vocab_size, superwords=superwords, **given, **run)
     encoding = dict(
         unk_piece=unk_piece,
         byte_fallback=byte_fallback,
@@ -698,6 +698,7 @@ def options_of(
         "threads",
         "options",
         "whole",
+        "wide_counts",
     }
     return {p.name: p.default for p in given if p.name not in skipped}
 
@@ -828,6 +829,9 @@ def train(
     specials = _special_tokens(special_tokens, unk_piece)
     bytewise = RECIPES[algorithm] is learn_bpe and spells_bytes(pre)
     _check_size(vocab_size, specials, bytewise, options)
+    superwords = options.get("superwords") is not None
+    if superwords:
+        _check_superwords(bytewise, corpus, checkpoint, trace)
     findable = [*(t.content for t in specials), *options.get("user_defined", ())]
     allowed_special = checked_allowed(allowed_special, findable)
     kept = _checkpoint_of(
@@ -860,6 +864,11 @@ def train(
         )
     if corpus is not None and as_suffix:
         counts = metaspace_at_end(counts)
+    if superwords:
+        pre = wide_pretokenizer()
+        limits = _limits(threads, memory, None)
+        wide = _counts_of(corpus, norm, pre, bytewise, progress, on_progress, None, limits, lines)
+        options |= {"wide_counts": wide}
     resume = None if trace and algorithm == "unigram" else _reached(kept)[1]
     more = {"threads": threads} if algorithm == "unigram" else {}
     return _learned(
@@ -879,6 +888,25 @@ def train(
         lines,
         allowed_special,
     )
+
+# %% ../../nbs/train/05_train.ipynb #5b1f0c91
+def _check_superwords(bytewise, corpus, checkpoint, trace):
+    "Refuse what training in two stages does not have."
+    if not bytewise:
+        raise ValueError('superwords must be None for characters, got a number; pass algorithm="bpe"')
+    if corpus is None:
+        raise ValueError(
+            "superwords must be None where the source is counts, got a number: counts of words do not say "
+            "which are neighbours; pass the corpus itself, or counts of both kinds to superword_train"
+        )
+    if corpus.parts.once:
+        raise ValueError(
+            "with superwords the source must be readable again, got one that can be read only once; "
+            "write it to a file first"
+        )
+    for name, given in (("checkpoint", checkpoint), ("trace", trace)):
+        if given:
+            raise ValueError(f"{name} must be left out with superwords, got {given!r}")
 
 # %% ../../nbs/train/05_train.ipynb #663df089
 def _check_size(vocab_size, specials, bytewise, options):

@@ -1,0 +1,68 @@
+"Superwords: against Hugging Face's library, and against training that keeps the whole text."
+
+import random
+
+import pytest
+from seeds import fresh
+
+from subword_nb import Tokenizer
+from subword_nb.bpe.superwords import superword_train, wide_pretokenizer
+from subword_nb.bpe.trainer import bpe_train
+from subword_nb.core.jit import available
+from subword_nb.train.train import pretoken_counts
+
+BYTES = [bytes([b]) for b in range(256)]
+TEXT = "the hug of a pug, in 1984… der Hügel; 東京都 and don't “stop”!  \n\n ..."
+WORDS = TEXT.split(" ")
+
+
+def texts(rng, n):
+    for _ in range(n):
+        words = rng.choices(WORDS, k=rng.randrange(1, 40))
+        yield rng.choice([" ", " ", "  ", "\n"]).join(words)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    rng = random.Random(5)
+    corpus = [*texts(rng, 300)]
+    return Tokenizer.train(corpus, vocab_size=420, superwords=360)
+
+
+def test_pieces_cross_words(trained):
+    crossing = [p for p in trained.model.piece2id if "Ġ" in p.lstrip("Ġ")]
+    assert crossing
+    assert trained.pre_tokenizer == wide_pretokenizer()
+
+
+@pytest.mark.peers
+def test_hugging_faces_library_gives_the_same_ids(trained, hf, tmp_path):
+    trained.save(tmp_path / "tokenizer.json")
+    theirs = hf.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    again = Tokenizer.load(tmp_path / "tokenizer.json")
+    for text in texts(fresh(), 200):
+        ids = trained.encode(text)
+        assert theirs.encode(text).ids == ids == again.encode(text)
+        assert trained.decode(ids) == text
+
+
+def test_long_texts_have_the_same_ids_as_short_ones(trained):
+    text = "\n".join(texts(fresh(), 400))
+    ids = trained.model.encode
+    wanted = [i for p, _, _ in trained.pre_tokenizer.split(text) for i in ids(p)]
+    assert trained.encode_array(text).tolist() == wanted
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not available(), reason="dictionaries would take minutes")
+@pytest.mark.parametrize("name", ["english_small.txt", "wagahaiwa_nekodearu.txt"])
+def test_runs_give_what_the_whole_text_gives(name, shared_file):
+    path = shared_file(f"corpus/{name}")
+    narrow = pretoken_counts(path)
+    wide = pretoken_counts(path, pre_tokenizer=wide_pretokenizer())
+    found = superword_train(narrow, wide, 3000, superwords=2000, initial_alphabet=BYTES)
+    first = bpe_train(narrow, 2000, initial_alphabet=BYTES)
+    whole = bpe_train(wide, 3000, initial_alphabet=BYTES, known=first)
+    assert found.pieces == whole.pieces
+    assert found.merges == whole.merges
+    assert found.counts[len(first.merges) :] == whole.counts[len(first.merges) :]
