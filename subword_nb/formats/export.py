@@ -34,6 +34,7 @@ from subword_nb.formats.sentencepiece_models import (
 from .sentencepiece_normalizer import SentencePieceDecoder, SentencePieceNormalizer
 from ..unigram.model import Unigram
 from ..pipeline.vocab import AddedToken
+from ..unigram.pieces import Pieces
 from ..wordpiece.wordlevel import WordLevel
 
 # %% ../../nbs/formats/11_export.ipynb #7db58f42
@@ -315,6 +316,8 @@ def _to_hf(parts):
     parts, notes = _one_each(parts)
     # what training here was told; what a file said besides is its own
     told = parts.source if isinstance(parts.source, dict) else None
+    if isinstance(parts.model, Pieces):
+        notes = [*notes, f"only this library reads the model, {parts.model!r}; other readers refuse the file"]
     return Translated(_numbered(parts)._replace(source=told), notes)
 
 

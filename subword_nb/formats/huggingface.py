@@ -86,6 +86,18 @@ def _write_wordlevel(m):
         "unk_token": _unk_name(m, "<unk>"),
     }
 
+
+def _write_pieces(m):
+    "A model of pieces, of a type that only this library reads."
+    return {
+        "type": "Pieces",
+        "inference": m.inference,
+        "unk_token": m.unk_piece,
+        "byte_fallback": m.byte_fallback,
+        "control": list(m.control),
+        "vocab": dict(sorted(m.piece2id.items(), key=lambda item: item[1])),
+    }
+
 # %% ../../nbs/formats/00_huggingface.ipynb #5e2f05c4
 def hidden_pieces(
     piece2id: Mapping,  # piece → id
@@ -129,7 +141,7 @@ def _write_unigram(m, added):
 
 # %% ../../nbs/formats/00_huggingface.ipynb #15456875
 def model_to_dict(
-    model,  # `BPE`, `WordPiece`, `Unigram` or `WordLevel`
+    model,  # `BPE`, `WordPiece`, `Unigram`, `WordLevel` or `Pieces`
     *,
     added_tokens: Iterable[str] = (),  # Spellings that are cut out of the text before the model sees it
 ) -> dict:  # The value of `model` in tokenizer.json
@@ -138,6 +150,7 @@ def model_to_dict(
     if isinstance(model, BPE):
         return _write_bpe(model)
     from subword_nb.unigram.model import Unigram
+    from subword_nb.unigram.pieces import Pieces
     from subword_nb.wordpiece.wordlevel import WordLevel
     from subword_nb.wordpiece.model import WordPiece
 
@@ -147,6 +160,8 @@ def model_to_dict(
         return _write_wordlevel(model)
     if isinstance(model, Unigram):
         return _write_unigram(model, set(added_tokens))
+    if isinstance(model, Pieces):
+        return _write_pieces(model)
     raise ValueError(f"model must be BPE, WordPiece, Unigram or WordLevel for tokenizer.json, got {model!r}")
 
 # %% ../../nbs/formats/00_huggingface.ipynb #d59b2d22
@@ -159,6 +174,13 @@ _NEEDED = {
         "unk_token": (str,),
         "continuing_subword_prefix": (str,),
         "max_input_chars_per_word": (int,),
+        "vocab": (dict,),
+    },
+    "Pieces": {
+        "inference": (str,),
+        "unk_token": (str, _NULL),
+        "byte_fallback": (bool,),
+        "control": (list,),
         "vocab": (dict,),
     },
 }
@@ -309,6 +331,16 @@ def _read_wordlevel(d, path):
     vocab = check_vocabulary(d["vocab"], where=f"{path}.vocab")
     return WordLevel(vocab, _piece_or_none(d["unk_token"], vocab))
 
+
+def _read_pieces(d, path):
+    "The model of pieces that a file describes."
+    from subword_nb.unigram.pieces import Pieces
+
+    vocab = check_vocabulary(d["vocab"], where=f"{path}.vocab")
+    if invalid := [p for p in d["control"] if not isinstance(p, str)]:
+        raise ValueError(f"{path}.control must be a list of pieces, got {str(invalid[0])[:60]}")
+    return Pieces(vocab, d["inference"], d["unk_token"], d["byte_fallback"], tuple(d["control"]))
+
 # %% ../../nbs/formats/00_huggingface.ipynb #d50fef4b
 def _scored(vocab, path):
     "Pieces and scores of a Unigram model."
@@ -367,7 +399,7 @@ def model_from_dict(
     added_tokens: Iterable[str] = (),
     # Takes the paths of keys that the model does not have; None: a warning names them
     ignored: list | None = None,
-) -> Any:  # `BPE`, `WordPiece`, `Unigram` or `WordLevel`, whose page is imported only now
+) -> Any:  # `BPE`, `WordPiece`, `Unigram`, `WordLevel` or `Pieces`, whose page is imported only now
     "The model that a file describes."
     found = [] if ignored is None else ignored
     kind = _check_model(d, path, found)
@@ -376,7 +408,13 @@ def model_from_dict(
     try:
         if kind == "Unigram":
             return _read_unigram(d, path, list(added_tokens))
-        return {"BPE": _read_bpe, "WordPiece": _read_wordpiece, "WordLevel": _read_wordlevel}[kind](d, path)
+        readers = {
+            "BPE": _read_bpe,
+            "WordPiece": _read_wordpiece,
+            "WordLevel": _read_wordlevel,
+            "Pieces": _read_pieces,
+        }
+        return readers[kind](d, path)
     except ValueError as e:
         raise ValueError(str(e) if str(e).startswith(path) else f"{path}: {e}") from None
 

@@ -312,7 +312,19 @@ def _score(score):
     return "unknown" if score is None else f"{score:.2f}".replace("-", "−")
 
 # %% ../../nbs/insight/02_explain_draw.ipynb #e87e60dc
-_KINDS = {"bpe": _bpe_parts, "wordpiece": _wordpiece_parts, "unigram": _unigram_parts}
+def _steps_parts(reason, word, read, most):
+    "The steps of a rule, a line each."
+    steps = [("line", clip(printable(step, space=" "), n=200)) for step in reason["steps"][:most]]
+    left = len(reason["steps"]) - most
+    return [*steps, ("line", f"and {left:,} steps more")] if left > 0 else steps
+
+
+_KINDS = {
+    "bpe": _bpe_parts,
+    "wordpiece": _wordpiece_parts,
+    "unigram": _unigram_parts,
+    "pieces": _steps_parts,
+}
 
 
 def _data(explanation):
