@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['BULK_BYTES', 'RECIPES', 'TrainingReport', 'why_short', 'warn_if_short', 'Learned', 'conventions', 'has_metaspace',
            'lines_for', 'metaspace_at_end', 'pretoken_counts', 'divide_pretoken', 'divided_counts', 'learn_bpe',
-           'learn_wordpiece', 'learn_unigram', 'learn_wordlevel', 'options_of', 'train']
+           'learn_wordpiece', 'learn_unigram', 'learn_wordlevel', 'learn_pathpiece', 'options_of', 'train']
 
 # %% ../../nbs/train/05_train.ipynb #46fda15d
 import inspect
@@ -47,6 +47,8 @@ from ..corpus.segmentation import pretokens_ref
 from ..text.nesting import flat_steps
 from .trace import Recorder
 from ..unigram.model import Unigram, lasting_score
+from ..unigram.pathpiece import pathpiece_train
+from ..unigram.pieces import Pieces
 from ..unigram.trainer import unigram_train
 from ..pipeline.vocab import AddedToken
 from ..wordpiece.wordlevel import WordLevel, wordlevel_train
@@ -81,6 +83,7 @@ def why_short(
         "no pair left": "no pair was left to merge",
         "min_frequency": "no pair was frequent enough",
         "no word left": "no word was left",
+        "no substring left": "no substring was left",
     }
     return reasons.get(report.ended, report.ended)
 
@@ -113,6 +116,7 @@ _DEFAULTS = {  # algorithm → pre-tokenizer, normalizer, unknown piece
     "wordpiece": ("bert", "bert", "[UNK]"),
     "unigram": ("metaspace", None, "<unk>"),
     "wordlevel": ("whitespace", None, "<unk>"),
+    "pathpiece": ("gpt2", None, None),
 }
 
 
@@ -127,7 +131,7 @@ def conventions(
     "How an algorithm splits, normalizes and calls the unknown."
     if algorithm not in _DEFAULTS:
         raise ValueError(
-            'algorithm must be "bpe" (byte-level), "char_bpe", "wordpiece", "unigram" or "wordlevel", '
+            'algorithm must be "bpe" (byte-level), "char_bpe", "wordpiece", "unigram", "wordlevel" or "pathpiece", '
             f"got {algorithm!r}"
         )
     pre, norm, unk = (
@@ -135,7 +139,7 @@ def conventions(
         for g, d in zip((pre_tokenizer, normalizer, unk_piece), _DEFAULTS[algorithm], strict=True)
     )
     norm = as_normalizer(norm)
-    is_marked = isinstance(pre, str) and pre == "metaspace" and algorithm != "bpe"
+    is_marked = isinstance(pre, str) and pre == "metaspace" and algorithm not in ("bpe", "pathpiece")
     if treat_whitespace_as_suffix and not (is_marked and algorithm in ("char_bpe", "unigram")):
         raise ValueError(
             "treat_whitespace_as_suffix must be False where no ▁ marks words, got True; "
@@ -158,8 +162,8 @@ def _visible_spaces(norm, as_suffix):
 
 
 def _split_for(algorithm, spec):
-    "The pre-tokenizer of an algorithm; that of `bpe` spells bytes."
-    if algorithm != "bpe":
+    "The pre-tokenizer of an algorithm; those of `bpe` and `pathpiece` spell bytes."
+    if algorithm not in ("bpe", "pathpiece"):
         return pretokenizer(spec)
     if spec is None or isinstance(spec, str):
         return byte_level(spec)
@@ -659,6 +663,36 @@ def learn_wordlevel(
         WordLevel(piece2id, unk_piece), None, "full" if len(piece2id) == vocab_size else "no word left", []
     )
 
+# %% ../../nbs/train/05_train.ipynb #5b1f0ca1
+def learn_pathpiece(
+    counts: Mapping,  # pretoken, in visible characters for bytes → count
+    vocab_size: int,  # Number of pieces, special tokens and bytes included
+    *,
+    special_tokens: Iterable[str] = (),  # Pieces with the first ids
+    pre_tokenizer: PreTokenizer | None = None,  # What made the counts
+    unk_piece: str | None = None,  # Not needed: bytes spell everything
+    seed_size: int = 1 << 18,  # Maximum number of substrings to start from
+    max_piece_length: int = 16,  # Maximum length of a piece, in bytes
+    shrinking: float = 0.1,  # The share of the substrings that a round drops at most
+    progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
+    on_progress: Callable | None = None,  # See `train`
+    resume: Any = None,  # Not used: learning begins anew with the counts that were kept
+) -> Learned:  # Model, decoder, how it ended
+    "Learn pieces for the fewest tokens."
+    pieces = pathpiece_train(
+        counts,
+        vocab_size,
+        special_tokens=special_tokens,
+        initial_alphabet=[to_visible(bytes([b])) for b in range(256)],
+        seed_size=seed_size,
+        max_piece_length=max_piece_length,
+        shrinking=shrinking,
+        progress=progress,
+        on_progress=on_progress,
+    )
+    ended = "full" if len(pieces) == vocab_size else "no substring left"
+    return Learned(Pieces(_numbered(pieces), unk_piece=unk_piece), decoders.ByteLevel(), ended, [])
+
 # %% ../../nbs/train/05_train.ipynb #e96cb621
 RECIPES: dict[str, Trainer] = {
     "bpe": learn_bpe,
@@ -666,16 +700,17 @@ RECIPES: dict[str, Trainer] = {
     "wordpiece": learn_wordpiece,
     "unigram": learn_unigram,
     "wordlevel": learn_wordlevel,
+    "pathpiece": learn_pathpiece,
 }
 
 
 def options_of(
-    algorithm: str,  # "bpe", "char_bpe", "wordpiece", "unigram" or "wordlevel"
+    algorithm: str,  # "bpe", "char_bpe", "wordpiece", "unigram", "wordlevel" or "pathpiece"
 ) -> dict:  # name → default
     "The options that an algorithm adds to those of `train`."
     if algorithm not in RECIPES:
         raise ValueError(
-            'algorithm must be "bpe" (byte-level), "char_bpe", "wordpiece", "unigram" or "wordlevel", '
+            'algorithm must be "bpe" (byte-level), "char_bpe", "wordpiece", "unigram", "wordlevel" or "pathpiece", '
             f"got {algorithm!r}"
         )
     given = [*inspect.signature(RECIPES[algorithm]).parameters.values()]
@@ -792,7 +827,7 @@ def train(
     # A path, pattern, folder or address; `files(...)`; texts, tables, data sets (see `Corpus`); counts
     source,
     *,
-    algorithm: str = "bpe",  # "bpe" (byte-level), "char_bpe", "wordpiece", "unigram" or "wordlevel"
+    algorithm: str = "bpe",  # "bpe" (byte-level), "char_bpe", "wordpiece", "unigram", "wordlevel", "pathpiece"
     vocab_size: int = 32_000,  # Number of pieces, special tokens and alphabet included
     special_tokens: Iterable = (),  # Text or `AddedToken`; they get the first ids
     normalizer: Normalizer | str | None = "default",  # A name, a component, or None; BERT's for "wordpiece"
@@ -827,6 +862,8 @@ def train(
         )
     options = _checked_options(algorithm, options)
     specials = _special_tokens(special_tokens, unk_piece)
+    if trace and algorithm == "pathpiece":
+        raise ValueError(f"trace must be left out for pathpiece, got {trace!r}")
     bytewise = RECIPES[algorithm] is learn_bpe and spells_bytes(pre)
     _check_size(vocab_size, specials, bytewise, options)
     superwords = options.get("superwords") is not None

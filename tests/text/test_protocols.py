@@ -427,17 +427,17 @@ def test_decoders_keep_their_laws(name):
 @pytest.mark.parametrize("algorithm", RECIPES)
 def test_trainers_keep_their_laws(algorithm):
     rng = fresh("trainers", algorithm)
-    bytewise = algorithm == "bpe"
+    bytewise, spells = algorithm == "bpe", algorithm in ("bpe", "pathpiece")
     options = {"pre_tokenizer": pretokenizers.ByteLevel(False)} if bytewise else {"unk_piece": "<unk>"}
     for _ in range(5):
         words = {"".join(rng.choices("hugspn", k=rng.randrange(1, 7))) for _ in range(20)}
         counts = {(w.encode() if bytewise else w): rng.randrange(1, 30) for w in sorted(words)}
-        size = (270 if bytewise else 20) + rng.randrange(10)
+        size = (270 if spells else 20) + rng.randrange(10)
         trainer = partial(RECIPES[algorithm], progress=False, **options)
         model = protocols.trainer_laws(trainer, counts, size, special_tokens=["<unk>", "<s>"])
         assert protocols.model_laws(model, sorted(words)) == len(words)
         assert (model.algorithm, model.unk_piece) == (
-            "bpe" if algorithm == "char_bpe" else algorithm,
+            {"char_bpe": "bpe", "pathpiece": None}.get(algorithm, algorithm),
             None if bytewise else "<unk>",
         )
 

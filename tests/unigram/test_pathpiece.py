@@ -1,0 +1,53 @@
+"PathPiece as a tokenizer: trained, saved, in threads."
+
+import random
+
+import pytest
+
+from subword_nb import Tokenizer, models
+from subword_nb.corpus.counts import flatten_counts
+from subword_nb.unigram.pathpiece import pathpiece_train
+
+TEXT = "hug pug pun bun hugs the of naïve 東京 don't 🤗 1984 …"
+WORDS = TEXT.split(" ")
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    rng = random.Random(4)
+    return [" ".join(rng.choices(WORDS, k=rng.randrange(30))) for _ in range(200)]
+
+
+def test_a_tokenizer_is_trained_and_saved(corpus, tmp_path):
+    tok = Tokenizer.train(corpus, algorithm="pathpiece", vocab_size=280, special_tokens=["<s>"])
+    assert isinstance(tok.model, models.Pieces)
+    assert tok.vocab_size == 280
+    with pytest.warns(UserWarning, match="only this library reads the model"):
+        tok.save(tmp_path / "tokenizer.json")
+    again = Tokenizer.load(tmp_path / "tokenizer.json")
+    assert again == tok
+    for text in [*corpus[:20], "Ünseen\x00 text"]:
+        assert tok.decode(tok.encode(text)) == text
+        assert again.encode(text) == tok.encode(text)
+
+
+def test_fewer_tokens_than_byte_pairs(corpus):
+    size = dict(vocab_size=285)
+    few = Tokenizer.train(corpus, algorithm="pathpiece", **size)
+    merged = Tokenizer.train(corpus, **size)
+    assert sum(map(len, map(few.encode, corpus))) <= sum(map(len, map(merged.encode, corpus)))
+
+
+def test_threads_and_kinds_of_counts_do_not_matter(corpus):
+    one, two = (
+        Tokenizer.train(corpus, algorithm="pathpiece", vocab_size=280, threads=n).model for n in (1, 2)
+    )
+    assert one == two
+    counts = {"hug": 10, "pug": 5, "naïve": 7}
+    assert pathpiece_train(flatten_counts(counts), 12) == pathpiece_train(counts, 12)
+
+
+def test_a_corpus_without_substrings_says_so():
+    with pytest.warns(UserWarning, match="no substring was left"):
+        tok = Tokenizer.train(["a b"], algorithm="pathpiece", vocab_size=300)
+    assert tok.training.ended == "no substring left"
