@@ -63,7 +63,7 @@ def count(
     # `dask.bag.Bag` of texts
     source,
     *,
-    # The model to be trained: "bpe" (byte-level), "char_bpe", "wordpiece", "unigram", "wordlevel", "pathpiece"
+    # The model to be trained: "bpe" (byte-level), "char_bpe", "wordpiece", "unigram", "wordlevel", "pathpiece", "mingram"
     algorithm: str = "bpe",
     normalizer="default",  # As for `Tokenizer.train`
     pre_tokenizer="default",  # As for `Tokenizer.train`

@@ -151,7 +151,7 @@ def train_command(
     ] = 8000,
     # Which algorithm
     algorithm: Annotated[
-        str, typer.Option(help="bpe (byte-level, loses nothing), char_bpe, wordpiece, unigram, wordlevel, pathpiece.")
+        str, typer.Option(help="bpe (byte-level, loses nothing), char_bpe, wordpiece, unigram, wordlevel, pathpiece, mingram.")
     ] = "bpe",
     # Special tokens
     special_token: Annotated[
@@ -430,7 +430,7 @@ def count_command(
     out: Annotated[Path | None, opt("Where to write: .npz or .parquet.", "--out", "-o")] = None,
     # Which algorithm
     algorithm: Annotated[
-        str, typer.Option(help="What the counts are for: bpe, char_bpe, wordpiece, unigram, wordlevel, pathpiece.")
+        str, typer.Option(help="What the counts are for: bpe, char_bpe, wordpiece, unigram, wordlevel, pathpiece, mingram.")
     ] = "bpe",
     normalizer: Annotated[str | None, opt("As for train.")] = None,  # What is done to text
     pre_tokenizer: Annotated[str | None, opt("As for train.")] = None,  # How it is split

@@ -330,7 +330,7 @@ class Tokenizer(Engine):
         # A path, pattern, folder or address; `files(...)`; texts, tables, data sets (see `Corpus`); counts
         source,
         *,
-        algorithm: str = "bpe",  # "bpe" (byte-level), "char_bpe", "wordpiece", "unigram", "wordlevel", "pathpiece"
+        algorithm: str = "bpe",  # "bpe" (byte-level), "char_bpe", "wordpiece", "unigram", "wordlevel", "pathpiece", "mingram"
         vocab_size: int = 32_000,  # Number of pieces, special tokens and alphabet included
         special_tokens: Iterable = (),  # Text or `AddedToken`; they get the first ids
         normalizer: "Normalizer|str|None" = "default",  # A name, a component, or None; BERT's for "wordpiece"

@@ -5,7 +5,8 @@
 # %% auto #0
 __all__ = ['BULK_BYTES', 'RECIPES', 'TrainingReport', 'why_short', 'warn_if_short', 'Learned', 'conventions', 'has_metaspace',
            'lines_for', 'metaspace_at_end', 'pretoken_counts', 'divide_pretoken', 'divided_counts', 'learn_bpe',
-           'learn_wordpiece', 'learn_unigram', 'learn_wordlevel', 'learn_pathpiece', 'options_of', 'train']
+           'learn_wordpiece', 'learn_unigram', 'learn_wordlevel', 'learn_pathpiece', 'learn_mingram', 'options_of',
+           'train']
 
 # %% ../../nbs/train/05_train.ipynb #46fda15d
 import inspect
@@ -46,6 +47,7 @@ from ..corpus.sources import as_corpus
 from ..corpus.segmentation import pretokens_ref
 from ..text.nesting import flat_steps
 from .trace import Recorder
+from ..unigram.mingram import mingram_train
 from ..unigram.model import Unigram, lasting_score
 from ..unigram.pathpiece import pathpiece_train
 from ..unigram.pieces import Pieces
@@ -117,6 +119,7 @@ _DEFAULTS = {  # algorithm → pre-tokenizer, normalizer, unknown piece
     "unigram": ("metaspace", None, "<unk>"),
     "wordlevel": ("whitespace", None, "<unk>"),
     "pathpiece": ("gpt2", None, None),
+    "mingram": ("gpt2", None, None),
 }
 
 
@@ -131,7 +134,7 @@ def conventions(
     "How an algorithm splits, normalizes and calls the unknown."
     if algorithm not in _DEFAULTS:
         raise ValueError(
-            'algorithm must be "bpe" (byte-level), "char_bpe", "wordpiece", "unigram", "wordlevel" or "pathpiece", '
+            'algorithm must be "bpe" (byte-level), "char_bpe", "wordpiece", "unigram", "wordlevel", "pathpiece" or "mingram", '
             f"got {algorithm!r}"
         )
     pre, norm, unk = (
@@ -139,7 +142,9 @@ def conventions(
         for g, d in zip((pre_tokenizer, normalizer, unk_piece), _DEFAULTS[algorithm], strict=True)
     )
     norm = as_normalizer(norm)
-    is_marked = isinstance(pre, str) and pre == "metaspace" and algorithm not in ("bpe", "pathpiece")
+    is_marked = (
+        isinstance(pre, str) and pre == "metaspace" and algorithm not in ("bpe", "pathpiece", "mingram")
+    )
     if treat_whitespace_as_suffix and not (is_marked and algorithm in ("char_bpe", "unigram")):
         raise ValueError(
             "treat_whitespace_as_suffix must be False where no ▁ marks words, got True; "
@@ -162,8 +167,8 @@ def _visible_spaces(norm, as_suffix):
 
 
 def _split_for(algorithm, spec):
-    "The pre-tokenizer of an algorithm; those of `bpe` and `pathpiece` spell bytes."
-    if algorithm not in ("bpe", "pathpiece"):
+    "The pre-tokenizer of an algorithm; those of `bpe`, `pathpiece` and `mingram` spell bytes."
+    if algorithm not in ("bpe", "pathpiece", "mingram"):
         return pretokenizer(spec)
     if spec is None or isinstance(spec, str):
         return byte_level(spec)
@@ -693,6 +698,34 @@ def learn_pathpiece(
     ended = "full" if len(pieces) == vocab_size else "no substring left"
     return Learned(Pieces(_numbered(pieces), unk_piece=unk_piece), decoders.ByteLevel(), ended, [])
 
+# %% ../../nbs/train/05_train.ipynb #5b1f0cb1
+def learn_mingram(
+    counts: Mapping,  # pretoken, in visible characters for bytes → count
+    vocab_size: int,  # Number of pieces, special tokens and bytes included
+    *,
+    special_tokens: Iterable[str] = (),  # Pieces with the first ids
+    pre_tokenizer: PreTokenizer | None = None,  # What made the counts
+    unk_piece: str | None = None,  # Not needed: bytes spell everything
+    surplus: float = 0.1,  # How many more pieces BPE learns first, as a share of those besides the bytes
+    weight: float = 1e-5,  # Of the log probability, beside the number of tokens
+    progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
+    on_progress: Callable | None = None,  # Not used
+    resume: Any = None,  # Not used: learning begins anew with the counts that were kept
+) -> Learned:  # Model, decoder, how it ended
+    "Learn a Unigram model whose segmentations have the fewest tokens."
+    found = mingram_train(
+        counts,
+        vocab_size,
+        special_tokens=special_tokens,
+        initial_alphabet=[to_visible(bytes([b])) for b in range(256)],
+        surplus=surplus,
+        weight=weight,
+        progress=progress,
+    )
+    scores = [lasting_score(score) for score in found.scores]
+    model = Unigram(_numbered(found.pieces), scores, unk_piece)
+    return Learned(model, decoders.ByteLevel(), found.ended, [])
+
 # %% ../../nbs/train/05_train.ipynb #e96cb621
 RECIPES: dict[str, Trainer] = {
     "bpe": learn_bpe,
@@ -701,16 +734,17 @@ RECIPES: dict[str, Trainer] = {
     "unigram": learn_unigram,
     "wordlevel": learn_wordlevel,
     "pathpiece": learn_pathpiece,
+    "mingram": learn_mingram,
 }
 
 
 def options_of(
-    algorithm: str,  # "bpe", "char_bpe", "wordpiece", "unigram", "wordlevel" or "pathpiece"
+    algorithm: str,  # "bpe", "char_bpe", "wordpiece", "unigram", "wordlevel", "pathpiece" or "mingram"
 ) -> dict:  # name → default
     "The options that an algorithm adds to those of `train`."
     if algorithm not in RECIPES:
         raise ValueError(
-            'algorithm must be "bpe" (byte-level), "char_bpe", "wordpiece", "unigram", "wordlevel" or "pathpiece", '
+            'algorithm must be "bpe" (byte-level), "char_bpe", "wordpiece", "unigram", "wordlevel", "pathpiece" or "mingram", '
             f"got {algorithm!r}"
         )
     given = [*inspect.signature(RECIPES[algorithm]).parameters.values()]
@@ -827,7 +861,7 @@ def train(
     # A path, pattern, folder or address; `files(...)`; texts, tables, data sets (see `Corpus`); counts
     source,
     *,
-    algorithm: str = "bpe",  # "bpe" (byte-level), "char_bpe", "wordpiece", "unigram", "wordlevel", "pathpiece"
+    algorithm: str = "bpe",  # "bpe" (byte-level), "char_bpe", "wordpiece", "unigram", "wordlevel", "pathpiece", "mingram"
     vocab_size: int = 32_000,  # Number of pieces, special tokens and alphabet included
     special_tokens: Iterable = (),  # Text or `AddedToken`; they get the first ids
     normalizer: Normalizer | str | None = "default",  # A name, a component, or None; BERT's for "wordpiece"
@@ -862,8 +896,8 @@ def train(
         )
     options = _checked_options(algorithm, options)
     specials = _special_tokens(special_tokens, unk_piece)
-    if trace and algorithm == "pathpiece":
-        raise ValueError(f"trace must be left out for pathpiece, got {trace!r}")
+    if trace and algorithm in ("pathpiece", "mingram"):
+        raise ValueError(f"trace must be left out for {algorithm}, got {trace!r}")
     bytewise = RECIPES[algorithm] is learn_bpe and spells_bytes(pre)
     _check_size(vocab_size, specials, bytewise, options)
     superwords = options.get("superwords") is not None

@@ -427,7 +427,7 @@ def test_decoders_keep_their_laws(name):
 @pytest.mark.parametrize("algorithm", RECIPES)
 def test_trainers_keep_their_laws(algorithm):
     rng = fresh("trainers", algorithm)
-    bytewise, spells = algorithm == "bpe", algorithm in ("bpe", "pathpiece")
+    bytewise, spells = algorithm == "bpe", algorithm in ("bpe", "pathpiece", "mingram")
     options = {"pre_tokenizer": pretokenizers.ByteLevel(False)} if bytewise else {"unk_piece": "<unk>"}
     for _ in range(5):
         words = {"".join(rng.choices("hugspn", k=rng.randrange(1, 7))) for _ in range(20)}
@@ -437,7 +437,7 @@ def test_trainers_keep_their_laws(algorithm):
         model = protocols.trainer_laws(trainer, counts, size, special_tokens=["<unk>", "<s>"])
         assert protocols.model_laws(model, sorted(words)) == len(words)
         assert (model.algorithm, model.unk_piece) == (
-            {"char_bpe": "bpe", "pathpiece": None}.get(algorithm, algorithm),
+            {"char_bpe": "bpe", "pathpiece": None, "mingram": "unigram"}.get(algorithm, algorithm),
             None if bytewise else "<unk>",
         )
 
