@@ -30,6 +30,7 @@ from ..pipeline.blocks import WorkItem
 from ..pipeline.encoder import Engine, encoder_of
 from ..pipeline.engine import prefix_suffix_ids
 from ..pipeline.thresholds import SIZES
+from ..train.counting import warn_left_out
 from ..train.partition_counts import CountOptions, count_part, count_parts, count_texts
 from ..train.train import RECIPES, conventions, learn_bpe, lines_for
 from subword_nb.bulk.encode_files import (
@@ -85,21 +86,31 @@ def count(
     seed: int = 0,  # Seed of the sample
     # Maximum number of distinct pretokens: keep frequent ones, with a bound on the error; None: all, exactly
     max_pretokens: int | None = None,
+    max_pretoken_bytes: int | None = 1 << 16,  # As for `Tokenizer.train`
 ) -> FlatCounts:  # As `pretoken_counts` of the same corpus, for `Tokenizer.train`
     "Count pretokens on many workers."
     check_client(client, n_workers=n_workers)
-    more = {} if max_pretokens is None else {"max_pretokens": max_pretokens}
-    check_limits(partitions=partitions, memory=memory, **more)
+    more = {"max_pretokens": max_pretokens, "max_pretoken_bytes": max_pretoken_bytes}
+    check_limits(partitions=partitions, memory=memory, **{k: v for k, v in more.items() if v is not None})
     Corpus([], field=None, errors=errors, sample=sample, seed=seed)  # an error for invalid options
     pre, norm, _ = conventions(algorithm, pre_tokenizer, normalizer)
     bytewise = RECIPES[algorithm] is learn_bpe and spells_bytes(pre)
     how = CountOptions(
-        norm, pre, bytewise, field, errors, partitions, memory, lines_for(documents, norm, pre), max_pretokens
+        norm,
+        pre,
+        bytewise,
+        field,
+        errors,
+        partitions,
+        memory,
+        lines_for(documents, norm, pre),
+        max_pretokens,
+        max_pretoken_bytes,
     )
     bag = _is_bag(source)
     parts = source.to_delayed() if bag else file_ranges(source, part_bytes=part_bytes, field=field)
     with open_executor(client=client, n_workers=n_workers, memory_limit=memory_limit) as executor:
-        return count_parts(
+        counts = count_parts(
             executor,
             _Texts(executor, parts) if bag else parts,
             how,
@@ -108,6 +119,8 @@ def count(
             sample=sample,
             seed=seed,
         )
+    warn_left_out(counts, max_pretoken_bytes, stacklevel=3)
+    return counts
 
 # %% ../../nbs/bulk/16_distributed.ipynb #f6e1e774
 def _is_bag(source):

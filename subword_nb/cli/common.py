@@ -32,7 +32,7 @@ _SPELLED = (  # the text of an error for Python, and for a shell
     ('pass errors="replace" or errors="ignore"', "add --errors replace or --errors ignore"),
     (re.escape(" (a str is a path or a pattern; to use the text itself pass it in a list: [text])"), ""),
     (
-        r"(?<![-\w])(vocab_size|min_frequency|max_pretokens|max_token_length|dtype|format|separator|shard_tokens|append|"
+        r"(?<![-\w])(vocab_size|min_frequency|max_pretokens|max_pretoken_bytes|max_token_length|dtype|format|separator|shard_tokens|append|"
         r"field|sample|seed|threads|errors) must (be|have)\b",
         lambda m: f"--{m[1].replace('_', '-')} must {m[2]}",
     ),

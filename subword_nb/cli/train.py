@@ -451,6 +451,10 @@ def count_command(
     max_pretokens: Annotated[
         int | None, opt("Keep at most so many, the frequent ones; what that costs is said.")
     ] = None,
+    # Another limit
+    max_pretoken_bytes: Annotated[
+        int, typer.Option(help="Leave out longer pretokens; what that is, is said.")
+    ] = 1 << 16,
 ) -> None:  # It prints what was counted
     "Count pretokens."
     from subword_nb.corpus.counts import save_counts
@@ -473,6 +477,7 @@ def count_command(
                 **given,
                 threads=threads,
                 max_pretokens=max_pretokens,
+                max_pretoken_bytes=max_pretoken_bytes,
             )
     save_counts(counts, out)
     message = (

@@ -947,6 +947,7 @@ def counted(
     if not any(found):
         return {}
     how: dict[str, Any] = {"normalizer": norm, "pre_tokenizer": pre, "documents": "whole"}
+    how["max_pretoken_bytes"] = None  # Hugging Face's trainers have no such limit
     return pretoken_counts(found, algorithm="wordlevel", progress=False, **how).to_dict()
 
 

@@ -188,6 +188,9 @@ def _checked(data, final, errors, source, at, quick):
     return text.encode(), used
 
 # %% ../../nbs/corpus/02_batches.ipynb #c5a84a1d
+_CONTINUES = bytes(range(0x80, 0xC0))  # Bytes that begin no character
+
+
 def byte_chunks(
     # Blocks of a file, each with the position reached on disk, the last one empty
     blocks: Iterable[tuple[bytes, int]],
@@ -214,10 +217,15 @@ def byte_chunks(
             seen = len(held)
         held += text
         if len(held) > LONGEST:
-            chars = chars + len(text.decode()) if chars else len(held.decode())
+            chars = chars + _characters(text) if chars else _characters(held)
         place = reached
     if held:
         yield bytes(held), place
+
+
+def _characters(text):
+    "How many characters some UTF-8 has, a million bytes at a time."
+    return sum(len(text[i : i + BLOCK].translate(None, _CONTINUES)) for i in range(0, len(text), BLOCK))
 
 
 def _new_cut(held, seen, quick):
@@ -268,10 +276,12 @@ def split_lines(
     if ends:
         new = np.setdiff1d(cuts, batch.bounds)
         return batch._replace(bounds=np.sort(np.concatenate([batch.bounds, new])))
-    kept = ~is_end
-    place = np.zeros(len(data) + 1, np.int64)  # number of bytes kept before each
-    np.cumsum(kept, out=place[1:])
-    return batch._replace(data=data[kept].tobytes(), bounds=np.unique(place[np.union1d(batch.bounds, cuts)]))
+    if not len(cuts):
+        return batch._replace(bounds=np.unique(batch.bounds))
+    places = batch.bounds - np.searchsorted(cuts, batch.bounds, "right")  # without the ends before them
+    cuts -= np.arange(1, len(cuts) + 1)
+    cuts = cuts[np.append(True, cuts[1:] != cuts[:-1])]
+    return batch._replace(data=data[~is_end].tobytes(), bounds=np.union1d(places, cuts))
 
 # %% ../../nbs/corpus/02_batches.ipynb #7dc1c50f
 def pack_stream(

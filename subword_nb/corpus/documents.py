@@ -120,7 +120,7 @@ def _last_cut(text: str) -> int:
 
 # %% ../../nbs/corpus/00_documents.ipynb #0f8d7322
 BLOCK = 1 << 20  # bytes per read
-LONGEST = 16 * BLOCK  # maximum number of characters held back while no position to cut is found
+LONGEST = 4 * BLOCK  # maximum number of characters held back while no position to cut is found
 
 
 def _decoded(blocks: Iterable[bytes], errors: str, source: str) -> Iterator[str]:

@@ -342,6 +342,8 @@ class Tokenizer(Engine):
         # Bytes of counts beyond which they go to disk; the result does not depend on it
         memory: int = 1 << 30,
         max_pretokens: int | None = None,  # Limit of distinct spans counted; the report gives the error
+        # Longer pretokens are left out, with a warning; None: all are learned from
+        max_pretoken_bytes: int | None = 1 << 16,
         checkpoint: str | Path | None = None,  # Folder from which an interrupted run can be resumed
         every: float = 60.0,  # Seconds between checkpoints
         # Called as on_progress(done, total, what, state) while counting and learning
@@ -370,6 +372,7 @@ class Tokenizer(Engine):
             threads=threads,
             memory=memory,
             max_pretokens=max_pretokens,
+            max_pretoken_bytes=max_pretoken_bytes,
             checkpoint=checkpoint,
             every=every,
             on_progress=on_progress,

@@ -4,12 +4,13 @@
 
 # %% auto #0
 __all__ = ['count_corpus_ref', 'batches_of', 'report_progress', 'Counter', 'count_batches', 'in_order', 'in_lines',
-           'without_line_ends', 'with_line_ends', 'count_corpus', 'sum_counts']
+           'without_line_ends', 'with_line_ends', 'count_corpus', 'warn_left_out', 'sum_counts']
 
 # %% ../../nbs/train/01_counting.ipynb #6f67326e
 import shutil
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import replace
@@ -20,7 +21,7 @@ from typing import Any
 from ..core import jit
 from ..corpus.batches import pack_stream, split_lines
 from ..core.checks import check_limits
-from ..corpus.counts import FlatCounts, flatten_counts
+from ..corpus.counts import FlatCounts, flatten_counts, without_long
 from ..core.unicode import encode_text, to_visible, visible_bytes
 from ..text.normalizers import Normalizer
 from ..text.splitters import PreTokenizer
@@ -35,13 +36,15 @@ def count_corpus_ref(
     pre: PreTokenizer,  # How they are split then
     *,
     bytewise: bool = False,  # Pretokens as bytes, where the pre-tokenizer spells bytes
+    max_pretoken_bytes: int | None = None,  # Longer pretokens are left out; None: all are counted
 ) -> FlatCounts:  # In first-seen order
     "Normalize, split, count."
     counts = {}
     for doc in docs:
         for p in pretokens_ref(doc, norm, pre):
             counts[p] = counts.get(p, 0) + 1
-    return _flat(counts, bytewise)
+    found = _flat(counts, bytewise)
+    return found if max_pretoken_bytes is None else without_long(found, max_pretoken_bytes)
 
 # %% ../../nbs/train/01_counting.ipynb #06e27b8c
 def _flat(counts, bytewise):
@@ -105,18 +108,80 @@ def _constant_prefix(dummy_prefix):
         return None
     return dummy_prefix.prefix
 
-
-def _count_batch(spans, table, batch, number):
-    "Count the spans of one batch."
+# %% ../../nbs/train/01_counting.ipynb #ff828ad0
+def _count_batch(spans, table, batch, number, limit=None):
+    "Count the spans of one batch; how many pretokens are left out because they are too long, and their bytes."
+    import numpy as np
     from subword_nb.core.span_cache import char_blocks, feed
     from subword_nb.train.span_counts import count_spans
 
+    left_out = np.zeros(2, np.int64)
     for buffer, starts, k, place in feed(spans.scanner, char_blocks(_joined(spans, *batch[:2]))):
-        count_spans(table, buffer, starts, k, place=(number << 40) + place)
+        first, j, place = int(starts[0]), 0, (number << 40) + place
+        for long in [] if limit is None else _long_spans(starts, k, limit):
+            count_spans(table, buffer, starts[j:], long - j, place=place + int(starts[j]) - first)
+            a, b = int(starts[long]), int(starts[long + 1])
+            left_out += _count_long(spans, table, buffer, a, b, place + a - first, limit)
+            j = long + 1
+        count_spans(table, buffer, starts[j:], k - j, place=place + int(starts[j]) - first)
+    return left_out
+
+
+def _long_spans(starts, k, limit):
+    "Which of k spans are longer than a limit; a search, because such a span holds a multiple of it."
+    import numpy as np
+
+    first, end = int(starts[0]), int(starts[k])
+    if end - first <= limit:
+        return []
+    places = np.arange(first, end, limit, dtype=np.uint32)
+    found = np.unique(np.searchsorted(starts[: k + 1], places, "right") - 1)
+    lengths = starts[found + 1].astype(np.int64) - starts[found]
+    return found[lengths > limit].tolist()
+
+# %% ../../nbs/train/01_counting.ipynb #f7abeed1
+def _count_long(spans, table, buffer, a, b, place, limit):
+    "Count the pretokens of a long span, buffer[a:b]; how many are left out, and their bytes."
+    import numpy as np
+    from subword_nb.train.span_counts import count_spans, add_rows
+
+    if spans.pretokens is None:
+        return 1, b - a  # it is a pretoken
+    if spans.respell is not None:
+        starts = _cuts_at_marks(buffer, a, b)
+        long = np.flatnonzero(np.diff(starts) > limit)
+        j = 0
+        for stop in [*long.tolist(), len(starts) - 1]:
+            count_spans(table, buffer, starts[j:], stop - j, place=place + int(starts[j]) - a)
+            j = stop + 1
+        return len(long), int(np.diff(starts)[long].sum())
+    kept: dict[bytes, list[int]] = {}
+    number = size = 0
+    for i, pretoken in enumerate(spans.pretokens(buffer[a:b].tobytes())):
+        data = encode_text(pretoken)
+        if len(data) > limit:
+            number, size = number + 1, size + len(data)
+        else:
+            kept.setdefault(b"\xff" + data, [0, place + min(i, b - a - 1)])[0] += 1
+    flat = flatten_counts({span: n for span, (n, _) in kept.items()})
+    places = np.array([at for _, at in kept.values()], np.int64)
+    add_rows(table, (flat.data, flat.bounds, flat.counts, places))
+    return number, size
+
+
+def _cuts_at_marks(buffer, a, b):
+    "Where the spans begin that a span is cut into before each space and each ▁, and where the last one ends."
+    import numpy as np
+
+    data = buffer[a:b]
+    begins = data == 32
+    begins[:-2] |= (data[:-2] == 0xE2) & (data[1:-1] == 0x96) & (data[2:] == 0x81)
+    begins[0] = True
+    return np.append(np.flatnonzero(begins), b - a).astype(np.uint32) + np.uint32(a)
 
 # %% ../../nbs/train/01_counting.ipynb #99862129
 class Counter:
-    "Counts spans of batches; `free` has the tables that no thread is using, `error` is how much too low counts may be."
+    "Counts spans of batches; `free` has the tables that no thread is using; `error`, `left_out` as in `FlatCounts`."
 
     def __init__(
         self,
@@ -125,6 +190,7 @@ class Counter:
         threads: int = 1,  # Number of batches counted at once
         memory: int = 1 << 30,  # Bytes that tables may have, all together, before they are spilled
         max_spans: int | None = None,  # Maximum number of distinct spans in a table; None: all
+        max_pretoken_bytes: int | None = None,  # Longer pretokens are left out; None: all are counted
         folder: str | Path | None = None,  # Where to store what is needed to continue; None: nowhere
         facts: dict | None = None,  # What is counted, and how, to check a folder that is continued
     ):
@@ -132,26 +198,35 @@ class Counter:
 
         self.spans, self.threads = spans, threads
         self.memory, self.max_spans = memory, max_spans
+        self.max_pretoken_bytes = max_pretoken_bytes
         self.free: list = []
         self.kept = folder is not None
         self.spill: Any = None if not folder else Spill(folder, facts or {})
         self.error: int = self.spill.error if self.spill else 0
+        self.left_out: tuple[int, int] = self.spill.left_out if self.spill else (0, 0)
 
 # %% ../../nbs/train/01_counting.ipynb #5c9f7b1b
 def _work(counter, number, batch):
-    "Count one batch, in any thread; how much too low it makes counts."
+    "Count one batch, in any thread; how much too low it makes counts, and what it left out."
     from subword_nb.train.span_counts import SpanCounts, pruned
 
     try:
         table = counter.free.pop()
     except IndexError:
         table = SpanCounts()
-    _count_batch(counter.spans, table, batch, number)
+    left_out = _count_batch(counter.spans, table, batch, number, counter.max_pretoken_bytes)
     error = 0
     if counter.max_spans and len(table) > 2 * counter.max_spans:
         table, error = pruned(table, counter.max_spans)
     counter.free.append(table)
-    return error
+    return error, *left_out
+
+
+def _note(counter, done):
+    "Add up what batches said."
+    for error, number, size in done:
+        counter.error += error
+        counter.left_out = counter.left_out[0] + int(number), counter.left_out[1] + int(size)
 
 
 def _spill(counter):
@@ -180,7 +255,7 @@ def count_batches(
                 if number <= done:
                     continue
                 if counter.threads == 1:
-                    counter.error += _work(counter, number - 1, batch)
+                    _note(counter, [_work(counter, number - 1, batch)])
                 else:
                     jobs = busy | {pool.submit(_work, counter, number - 1, batch)}
                     busy = _wait_for(counter, jobs, 2 * counter.threads - 1)
@@ -205,7 +280,7 @@ def _wait_for(counter, busy, left):
     "The jobs still at work when at most `left` of them are."
     while len(busy) > left:
         ready, busy = wait(busy, return_when=FIRST_COMPLETED)
-        counter.error += sum(job.result() for job in ready)
+        _note(counter, [job.result() for job in ready])
     return busy
 
 
@@ -216,7 +291,7 @@ def _checkpoint(counter, number):
     start = time.monotonic()
     _spill(counter)
     if counter.kept:
-        commit(counter.spill, number, error=counter.error)
+        commit(counter.spill, number, error=counter.error, left_out=counter.left_out)
     return time.monotonic() + 20 * (time.monotonic() - start)
 
 # %% ../../nbs/train/01_counting.ipynb #ea6cf8bb
@@ -264,23 +339,39 @@ def _respelled(rows, spans, bytewise, spelled):
     if spans.pretokens is None and bytewise:
         return FlatCounts(data, bounds, counts, True)
     if spans.respell:
-        return _collected(*spans.respell(data, bounds), counts)
+        return _collected(spans.respell, data, bounds, counts)
     pretokens = spans.pretokens or (lambda span: [to_visible(span) if spelled else span.decode()])
     blob, places, out = data.tobytes(), bounds.tolist(), {}
     for (a, b), n in zip(pairwise(places), counts.tolist(), strict=True):
-        for p in pretokens(blob[a:b]):
+        # after a separator there is a pretoken of a long span
+        for p in [blob[a + 1 : b].decode()] if blob[a] == 0xFF else pretokens(blob[a:b]):
             out[p] = out.get(p, 0) + n
     return _flat(out, bytewise)
 
 # %% ../../nbs/train/01_counting.ipynb #6f2c3134
-def _collected(data, bounds, which, counts):
-    "Counts of pieces, of which several may be alike."
+def _collected(respell, data, bounds, counts):
+    "Counts of the pieces of spans, of which several may be alike; some megabytes of spans at a time."
     import numpy as np
     from subword_nb.train.span_counts import SpanCounts, add_rows, span_rows
 
-    table = SpanCounts()
-    add_rows(table, (data, bounds, counts[which], np.arange(len(which))))
+    table, place = SpanCounts(), 0
+    for a, b in _groups(bounds, 1 << 20):
+        part = data[bounds[a] : bounds[b]]
+        pieces, ends, which = respell(part, bounds[a : b + 1] - bounds[a])
+        add_rows(table, (pieces, ends, counts[a:b][which], np.arange(place, place + len(which))))
+        place += len(which)
     return FlatCounts(*span_rows(table)[0][:3])
+
+
+def _groups(bounds, size):
+    "Rows in groups of about so many bytes: the first of each, and the one after its last."
+    import numpy as np
+
+    a = 0
+    while a < len(bounds) - 1:
+        b = max(a + 1, int(np.searchsorted(bounds, bounds[a] + size, "right")) - 1)
+        yield a, b
+        a = b
 
 # %% ../../nbs/train/01_counting.ipynb #ccd39cf9
 def _one_by_one(batches, norm, pre, bytewise):
@@ -371,9 +462,12 @@ def count_corpus(
     every: float = 60.0,  # Seconds from checkpoint to checkpoint
     # "kept" or "apart": every line is a document, see `in_lines`; None: documents are not split
     lines: str | None = None,
+    max_pretoken_bytes: int
+    | None = None,  # Longer pretokens are left out, see `left_out`; None: all are counted
 ) -> FlatCounts:  # In first-seen order; `error` is how much too low the count of a span may be
     "How often each pretoken occurs in a corpus."
-    check_limits(threads=threads, memory=memory, **({} if max_spans is None else dict(max_spans=max_spans)))
+    given = {"max_spans": max_spans, "max_pretoken_bytes": max_pretoken_bytes}
+    check_limits(threads=threads, memory=memory, **{k: v for k, v in given.items() if v is not None})
     if lines is not None:
         totals: dict[str, int] = {}
         batches = in_lines(batches, norm, pre, lines=lines, totals=totals)
@@ -388,15 +482,23 @@ def count_corpus(
             checkpoint=checkpoint,
             facts=facts,
             every=every,
+            max_pretoken_bytes=max_pretoken_bytes,
         )
         return with_line_ends(counts, totals)
     spans = SegmentationPlan(norm, pre).byte_spans if jit.available() else None
     if spans is None:
-        return _one_by_one(batches, norm, pre, bytewise)
+        counts = _one_by_one(batches, norm, pre, bytewise)
+        return counts if max_pretoken_bytes is None else without_long(counts, max_pretoken_bytes)
     from subword_nb.train.span_counts import at_most
 
     counter = Counter(
-        spans, threads=threads, memory=memory, max_spans=max_spans, folder=checkpoint, facts=facts
+        spans,
+        threads=threads,
+        memory=memory,
+        max_spans=max_spans,
+        max_pretoken_bytes=max_pretoken_bytes,
+        folder=checkpoint,
+        facts=facts,
     )
     try:
         count_batches(counter, batches, every=every)
@@ -408,7 +510,34 @@ def count_corpus(
     if max_spans:
         rows, more = at_most(rows, max_spans)
     counts = _respelled(rows, spans, bytewise, spells_bytes(pre))
-    return FlatCounts(counts.data, counts.bounds, counts.counts, counts.bytewise, counter.error + more)
+    counts = replace(counts, error=counter.error + more, left_out=counter.left_out)
+    return counts if max_pretoken_bytes is None else without_long(counts, max_pretoken_bytes)
+
+# %% ../../nbs/train/01_counting.ipynb #d741f0b3
+def warn_left_out(
+    counts: FlatCounts,  # From `count_corpus`
+    limit: int | None,  # Its `max_pretoken_bytes`
+    *,
+    stacklevel: int = 2,  # Whose line the warning names: 2 is the caller's, 3 that of who called it
+) -> None:
+    "Warn of pretokens that are too long; raise an error if there are no others."
+    if limit is None or not counts.left_out[0]:
+        return
+    number, size = counts.left_out
+    way = (
+        "pass a pre-tokenizer that splits them, documents='lines' where lines are shorter, "
+        "or a larger max_pretoken_bytes (None: no limit)"
+    )
+    if not len(counts):
+        raise ValueError(
+            f"the corpus must have pretokens of at most max_pretoken_bytes={limit:,} bytes, "
+            f"got only {number:,} longer ones, of {size:,} bytes; {way}"
+        )
+    warnings.warn(
+        f"left out {number:,} pretokens of {size:,} bytes, because each is longer than "
+        f"max_pretoken_bytes={limit:,}; {way}",
+        stacklevel=stacklevel,
+    )
 
 # %% ../../nbs/train/01_counting.ipynb #6326cd22
 def sum_counts(
@@ -432,4 +561,5 @@ def sum_counts(
         add_rows(table, (c.data, c.bounds, c.counts, np.arange(place, place + len(c))))
         place += len(c)
     data, bounds, found = span_rows(table)[0][:3]
-    return FlatCounts(data, bounds, found, True in kinds, sum(c.error for c in counts))
+    number, size = sum(c.left_out[0] for c in counts), sum(c.left_out[1] for c in counts)
+    return FlatCounts(data, bounds, found, True in kinds, sum(c.error for c in counts), (number, size))

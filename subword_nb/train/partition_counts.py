@@ -47,6 +47,7 @@ class CountOptions(NamedTuple):
     lines: str | None = None  # "kept" or "apart": every line is a document, as for `count_corpus`
     # Maximum number of rows that are left, with an error that is reported; None: all, exactly
     max_pretokens: int | None = None
+    max_pretoken_bytes: int | None = None  # Longer pretokens are left out; None: all are counted
 
 # %% ../../nbs/train/02_partition_counts.ipynb #465e2fcd
 class PartCounts(NamedTuple):
@@ -54,6 +55,7 @@ class PartCounts(NamedTuple):
 
     rows: list[tuple]  # For each partition (data, bounds, counts, places), see `span_rows`
     error: int = 0  # How much too low the count of a span may be
+    left_out: tuple[int, int] = (0, 0)  # Pretokens that are too long, and their bytes
 
 
 def _divided(batches, number, how):
@@ -68,12 +70,13 @@ def _divided(batches, number, how):
         bytewise=how.bytewise,
         memory=how.memory,
         max_spans=how.max_pretokens,
+        max_pretoken_bytes=how.max_pretoken_bytes,
         lines=how.lines,
     )
     places = np.arange(len(counts), dtype=np.uint64) + np.uint64(number << 32)
     table = _table(len(counts))
     add_rows(table, (counts.data, counts.bounds, counts.counts, places))
-    return PartCounts(span_rows(table, parts=how.partitions), counts.error)
+    return PartCounts(span_rows(table, parts=how.partitions), counts.error, counts.left_out)
 
 
 def _table(n):
@@ -229,15 +232,21 @@ class Partition(NamedTuple):
 
 
 def _take(partition, counted):
-    "The summary of a part: packed rows, and their error."
-    return pack_rows(counted.rows[partition.number]), counted.error
+    "The summary of a part: packed rows, their error, and what was left out, which the first partition says."
+    left_out = (0, 0) if partition.number else counted.left_out
+    return pack_rows(counted.rows[partition.number]), counted.error, left_out
 
 
 def _merge(partition, *summaries):
     "The summary of several."
-    unpacked = [(unpack_rows(packed), error) for packed, error in summaries]
+    unpacked = [(unpack_rows(packed), error) for packed, error, _ in summaries]
     rows, error = merge_summaries(*unpacked, limit=partition.limit)
-    return pack_rows(rows), error
+    return pack_rows(rows), error, _left_out(summaries)
+
+
+def _left_out(summaries):
+    "What was left out of several."
+    return sum(two[0] for _, _, two in summaries), sum(two[1] for _, _, two in summaries)
 
 
 FAN = 8  # Number of rows merged at a time
@@ -307,12 +316,12 @@ def _summed(summaries, how):
     "Counts from the summaries of all partitions."
     from subword_nb.train.span_counts import at_most
 
-    rows, taken = in_order([unpack_rows(packed) for packed, _ in summaries]), 0
+    rows, taken = in_order([unpack_rows(packed) for packed, _, _ in summaries]), 0
     if how.max_pretokens is not None:
         rows, taken = at_most(rows, how.max_pretokens)
     bytewise = count_corpus([], how.norm, how.pre, bytewise=how.bytewise).bytewise
-    error = max(error for _, error in summaries) + taken
-    counts = FlatCounts(*rows[:3], bytewise, error)
+    error = max(error for _, error, _ in summaries) + taken
+    counts = FlatCounts(*rows[:3], bytewise, error, _left_out(summaries))
     return with_line_ends(*without_line_ends(counts)) if how.lines == "apart" else counts
 
 # %% ../../nbs/train/02_partition_counts.ipynb #9469a2ba

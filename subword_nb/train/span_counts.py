@@ -276,7 +276,7 @@ class Spill:
         facts: dict,  # What is counted, and how; a folder with other facts is refused
     ):
         self.folder, self.facts = Path(folder), facts
-        self.batches, self.error = 0, 0
+        self.batches, self.error, self.left_out = 0, 0, (0, 0)
         self.sizes = [0] * PARTS
         self.folder.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
@@ -309,6 +309,7 @@ def _go_on(spill, found):
             f"({found['facts']}); name another folder, or delete it"
         )
     spill.batches, spill.sizes, spill.error = found["batches"], found["sizes"], found["error"]
+    spill.left_out = tuple(found.get("left_out", (0, 0)))
     for p, size in enumerate(spill.sizes):
         if size:
             os.truncate(_part(spill, p), size)
@@ -325,13 +326,20 @@ def commit(
     batches: int,  # Number of batches of the corpus in its files
     *,
     error: int = 0,  # How much too low counts may be
+    left_out: tuple[int, int] = (0, 0),  # Pretokens that are not counted, and their bytes
 ) -> None:
     "From now on, this is what the folder holds."
     for p, size in enumerate(spill.sizes):
         if size:
             _to_disk(_part(spill, p))
-    spill.batches, spill.error = batches, error
-    manifest = {"facts": spill.facts, "batches": batches, "sizes": spill.sizes, "error": error}
+    spill.batches, spill.error, spill.left_out = batches, error, left_out
+    manifest = {
+        "facts": spill.facts,
+        "batches": batches,
+        "sizes": spill.sizes,
+        "error": error,
+        "left_out": left_out,
+    }
     data = json.dumps(manifest).encode()
     write_atomically(spill.folder / "counting.json", lambda file: file.write(data))
 

@@ -29,8 +29,14 @@ from ..bpe.model import BPE, Rules
 from ..bpe.superwords import superword_train, wide_pretokenizer
 from ..bpe.trainer import bpe_train
 from .checkpoints import Checkpoint, keep_counts, keep_snapshot
-from .counting import count_corpus, in_lines, report_progress, without_line_ends
-from ..corpus.counts import FlatCounts, count_pretokens, flatten_counts
+from subword_nb.train.counting import (
+    count_corpus,
+    in_lines,
+    report_progress,
+    warn_left_out,
+    without_line_ends,
+)
+from ..corpus.counts import FlatCounts, count_pretokens, flatten_counts, without_long
 from ..core.unicode import CHAR2BYTE, encode_text, to_visible, visible_bytes
 from ..text.normalizers import Normalizer, normalizer as as_normalizer
 from subword_nb.text.pretokenizers import (
@@ -71,6 +77,8 @@ class TrainingReport(NamedTuple):
     history: list
     error: int = 0  # How much too low the count of a span may be, if `max_pretokens` was given
     trace: Any = None  # The `TrainingTrace`, if one was asked for
+    # Pretokens that were too long to learn from: how many, and of how many bytes; None: none were
+    left_out: tuple[int, int] | None = None
 
     def __repr__(self):
         return f"TrainingReport({', '.join(f'{k}={v!r}' for k, v in zip(self._fields, self, strict=True) if v is not None)})"
@@ -226,7 +234,14 @@ def _counts_of(corpus, norm, pre, bytewise, progress, on_progress, checkpoint, l
         counts = count_pretokens(documents, pre, progress=False)
         for end in sorted(totals):
             counts[end] = counts.get(end, 0) + totals[end]
-        return {visible_bytes(p): n for p, n in counts.items()} if bytewise else counts
+        if bytewise:
+            counts = {visible_bytes(p): n for p, n in counts.items()}
+        longest = limits["max_pretoken_bytes"]
+        # no text has more bytes than four for each character
+        if longest is None or all(len(p) * 4 <= longest for p in counts):
+            return counts
+        flat = without_long(replace(flatten_counts(counts), bytewise=bytewise), longest)
+        return flat if flat.left_out[0] else counts
     if checkpoint is not None:
         limits = limits | dict(checkpoint=checkpoint.counting, facts=checkpoint.facts, every=checkpoint.every)
     counts = count_corpus(chain(first, batches), norm, pre, bytewise=bytewise, lines=lines, **limits)
@@ -241,7 +256,11 @@ def metaspace_at_end(
     "Move the ▁ of words from their front to their end."
     found = counts.to_dict() if isinstance(counts, FlatCounts) else counts
     moved = {p[1:] + "▁" if p.startswith("▁") else p: n for p, n in found.items()}
-    return replace(flatten_counts(moved), error=counts.error) if isinstance(counts, FlatCounts) else moved
+    return (
+        replace(flatten_counts(moved), error=counts.error, left_out=counts.left_out)
+        if isinstance(counts, FlatCounts)
+        else moved
+    )
 
 
 def _check_metaspace_at_end(counts):
@@ -265,6 +284,7 @@ def pretoken_counts(
     threads: int | None = None,  # None: one per processor
     memory: int = 1 << 30,  # Bytes beyond which counts go to disk
     max_pretokens: int | None = None,  # Maximum number of distinct spans
+    max_pretoken_bytes: int | None = 1 << 16,  # Longer pretokens are left out, with a warning; None: no limit
     documents: str | None = None,  # "lines" or "whole", as for `train`
     treat_whitespace_as_suffix: bool = False,  # ▁ after each word, as for `train`
     **options,  # Those of `Corpus`: errors, field, sample, seed
@@ -286,19 +306,26 @@ def pretoken_counts(
     if corpus is None:
         counts = _given_counts(source, bytewise)
     else:
-        limits = _limits(threads, memory, max_pretokens)
+        limits = _limits(threads, memory, max_pretokens, max_pretoken_bytes)
         lines = lines_for(documents, norm, pre)
         counts = _counts_of(corpus, norm, pre, bytewise, progress, None, None, limits, lines)
+        if isinstance(counts, FlatCounts):
+            warn_left_out(counts, max_pretoken_bytes, stacklevel=3)
         if treat_whitespace_as_suffix:
             counts = metaspace_at_end(counts)
     return counts if isinstance(counts, FlatCounts) else replace(flatten_counts(counts), bytewise=bytewise)
 
 
-def _limits(threads, memory, max_pretokens):
+def _limits(threads, memory, max_pretokens, max_pretoken_bytes):
     "The options of counting, checked."
-    given = {"threads": threads, "max_pretokens": max_pretokens}
+    given = {"threads": threads, "max_pretokens": max_pretokens, "max_pretoken_bytes": max_pretoken_bytes}
     check_limits(memory=memory, **{k: v for k, v in given.items() if v is not None})
-    return dict(threads=threads or cpu_count(), memory=memory, max_spans=max_pretokens)
+    return dict(
+        threads=threads or cpu_count(),
+        memory=memory,
+        max_spans=max_pretokens,
+        max_pretoken_bytes=max_pretoken_bytes,
+    )
 
 # %% ../../nbs/train/05_train.ipynb #6c2c4593
 def _given_counts(counts, bytewise):
@@ -871,6 +898,7 @@ def train(
     threads: int | None = None,  # None: one per processor; same result, unless `max_pretokens` is reached
     memory: int = 1 << 30,  # Bytes of counts beyond which they go to disk; the result does not depend on it
     max_pretokens: int | None = None,  # Maximum number of distinct spans; the report states the error
+    max_pretoken_bytes: int | None = 1 << 16,  # Longer pretokens are left out, with a warning; None: no limit
     checkpoint: str | Path | None = None,  # A folder with the state of the run, to continue from
     every: float = 60.0,  # Seconds from checkpoint to checkpoint
     # on_progress(done, total, what, state), while counting and while learning
@@ -916,6 +944,7 @@ def train(
         pre_tokenizer=pre,
         unk_piece=unk_piece,
         max_pretokens=max_pretokens,
+        max_pretoken_bytes=max_pretoken_bytes,
         lines=lines,
         options=options,
     )
@@ -929,10 +958,12 @@ def train(
     elif kept and kept.counts is not None:
         counts = kept.counts
     else:
-        limits = _limits(threads, memory, max_pretokens)
+        limits = _limits(threads, memory, max_pretokens, max_pretoken_bytes)
         counts = _counts_of(
             corpus, counting_norm, counting_pre, bytewise, progress, on_progress, kept, limits, lines
         )
+    if corpus is not None and isinstance(counts, FlatCounts):
+        warn_left_out(counts, max_pretoken_bytes, stacklevel=4)
     if corpus is not None and as_suffix:
         counts = metaspace_at_end(counts)
     if superwords:
@@ -1007,6 +1038,7 @@ def _learned(
     "A tokenizer with a model of the counts."
     total = int(counts.counts.sum()) if isinstance(counts, FlatCounts) else sum(counts.values())
     distinct, error = len(counts), getattr(counts, "error", 0)
+    left_out = getattr(counts, "left_out", (0, 0))
     if RECIPES[algorithm] is learn_bpe and options.get("fuse_unk") is None:
         options = options | {"fuse_unk": has_metaspace(norm, pre)}
     dividing = {k: options[k] for k in ("split_digits", "split_by_unicode_script") if k in options}
@@ -1058,7 +1090,15 @@ def _learned(
             options=options_of(algorithm) | shown | options,
         )
     tok.training = TrainingReport(
-        learned.ended, vocab_size, len(ids), distinct, total, learned.history, error, trace
+        learned.ended,
+        vocab_size,
+        len(ids),
+        distinct,
+        total,
+        learned.history,
+        error,
+        trace,
+        left_out if left_out[0] else None,
     )
     warn_if_short(tok.training, stacklevel=5)
     return tok

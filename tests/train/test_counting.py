@@ -6,12 +6,15 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 
 import numpy as np
 import pytest
 from seeds import TEXTS as N, fresh, window
 
+from subword_nb import Tokenizer
 from subword_nb.train import span_counts
+from subword_nb.train.train import pretoken_counts
 from subword_nb.train.counting import (
     Counter,
     batches_of,
@@ -179,6 +182,126 @@ def test_a_limit_is_a_choice_and_tells_its_error():
     assert 0 < found.error <= sum(exact.values()) / 301 and len(found) <= 300
     for p, n in items(found):
         assert exact[p] - 2 * found.error <= n <= exact[p]
+
+
+LONG = [*PARTS, "x" * 9, "é" * 7, "   ", "▁▁", "a▁b", "!!!!!!!!", "你好你好你好"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_long_pretokens_are_left_out_as_the_definition_says(kind):
+    norm, pre = KINDS[kind]
+    rng, left_out = fresh(2), 0
+    for _ in range(N // 4):
+        some = ["".join(rng.choices(LONG, k=rng.randrange(20))) for _ in range(rng.randrange(12))]
+        limit = rng.choice([1, 2, 3, 5, 8, 12, 20, 40])
+        expected = count_corpus_ref(some, norm, pre, max_pretoken_bytes=limit)
+        options = {"threads": rng.choice([1, 2]), "memory": rng.choice([1, 1 << 30])}
+        found = count_corpus(
+            batches_of(some, size=rng.choice([1, 100, 1 << 20])),
+            norm,
+            pre,
+            max_pretoken_bytes=limit,
+            **options,
+        )
+        assert items(found) == items(expected) and found.left_out[0] == expected.left_out[0], (some, limit)
+        assert all(len(p.encode()) <= limit for p in found.to_dict())
+        left_out += found.left_out[0]
+    assert left_out > N // 4
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "char_bpe", "wordpiece", "unigram"])
+def test_without_long_pretokens_the_limit_changes_nothing(algorithm):
+    text = [" ".join(docs(8, seed)) for seed in range(100, 160)]
+    longest = max(np.diff(pretoken_counts(text, algorithm=algorithm).bounds))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "training ended")
+        same, exact, without = (
+            Tokenizer.train(text, algorithm=algorithm, vocab_size=320, max_pretoken_bytes=limit, **more)
+            for limit, more in (
+                (None, {}),
+                (int(longest), {}),
+                (int(longest), {"max_pretokens": 10**6}),  # counted by kernels
+            )
+        )
+    assert same == exact == without and exact.training.left_out is None
+
+
+@pytest.mark.parametrize("max_pretokens", [None, 10**6], ids=["python", "kernels"])
+def test_what_is_left_out_is_said(max_pretokens, tmp_path):
+    options = {"vocab_size": 300, "max_pretoken_bytes": 100, "max_pretokens": max_pretokens}
+    text = ["hug " + "x" * 150 + " pug hug", "y" * 200, "hug pug"]
+    with pytest.warns(
+        UserWarning, match="left out 2 pretokens of 35[01] bytes.*max_pretoken_bytes=100"
+    ) as said:
+        counts = pretoken_counts(text, max_pretokens=max_pretokens, max_pretoken_bytes=100)
+    assert said[0].filename == __file__ and {b"hug", b" pug", b" hug", b" "} >= set(counts.to_dict())
+    for suffix in (".npz", ".parquet"):
+        save_counts(counts, tmp_path / f"c{suffix}")
+        assert load_counts(tmp_path / f"c{suffix}").left_out == counts.left_out
+    assert sum_counts(counts, counts).left_out == tuple(2 * n for n in counts.left_out)
+    with pytest.warns(UserWarning) as said:
+        tok = Tokenizer.train(text, **options)
+    assert [w.filename for w in said if "left out" in str(w.message)] == [__file__]
+    assert tok.training.left_out == counts.left_out and not any(
+        "x" in p for p in tok.model.piece2id if len(p) > 1
+    )
+    with pytest.raises(
+        ValueError, match="at most max_pretoken_bytes=100 bytes, got only 1 longer ones, of 150"
+    ):
+        Tokenizer.train(["x" * 150], **options)
+    with pytest.raises(ValueError, match="max_pretoken_bytes must be at least 1, got 0"):
+        pretoken_counts(text, max_pretoken_bytes=0)
+
+
+def test_a_checkpoint_remembers_what_was_left_out(tmp_path):
+    text = [f"word{k} " + "x" * (100 + k) for k in range(40)]
+
+    def failing(batches, at):
+        for k, batch in enumerate(batches):
+            if k == at:
+                raise OSError("cut off")
+            yield batch
+
+    options = {"max_pretoken_bytes": 99, "checkpoint": tmp_path / "c", "every": 0}
+    for at in (7, 20):
+        with pytest.raises(OSError, match="cut off"):
+            count_corpus(failing(batches_of(text, size=1), at), None, byte_level("gpt2"), **options)
+    found = count_corpus(batches_of(text, size=1), None, byte_level("gpt2"), **options)
+    assert found.left_out == (40, sum(101 + k for k in range(40)))
+    assert items(found) == items(count_corpus_ref(text, None, byte_level("gpt2"), max_pretoken_bytes=99))
+
+
+HOSTILE = {
+    "one letter": lambda n: b"a" * n,
+    "spaces": lambda n: b" " * n,
+    "line ends": lambda n: b"\n" * n,
+    "letters": lambda n: fresh(3).randbytes(n).translate(bytes(97 + b % 26 for b in range(256))),
+    "Chinese": lambda n: "".join(chr(0x4E00 + b) for b in fresh(4).randbytes(n // 3)).encode(),
+}
+PEAK = """
+import resource, sys, warnings
+from subword_nb.train.train import pretoken_counts
+warnings.simplefilter("ignore")
+try:
+    print(len(pretoken_counts(sys.argv[1], algorithm=sys.argv[2], memory=1 << 24, progress=False, threads=2)))
+except ValueError as e:
+    assert "max_pretoken_bytes" in str(e), e
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux counts the peak of memory in kilobytes")
+@pytest.mark.parametrize("algorithm", ["bpe", "wordpiece", "unigram"])
+@pytest.mark.parametrize("text", HOSTILE)
+def test_counting_text_without_spaces_takes_no_more_memory_for_more_of_it(text, algorithm, tmp_path):
+    peaks = []
+    for size in (48 << 20, 96 << 20):
+        (tmp_path / "a.txt").write_bytes(HOSTILE[text](size))
+        command = [sys.executable, "-c", PEAK, str(tmp_path / "a.txt"), algorithm]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        peaks.append(int(done.stdout.split()[-1]) >> 10)
+    assert peaks[1] < peaks[0] + 40, peaks  # megabytes; each copy of the text would be 48 more
 
 
 def test_files_of_counts(tmp_path):
