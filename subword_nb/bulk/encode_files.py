@@ -34,7 +34,7 @@ from subword_nb.bulk.id_files import (
     report,
     publish,
 )
-from ..core.limits import check_regular_file
+from ..core.limits import LimitExceeded, check_limit, check_regular_file
 from ..corpus.partitions import input_files, input_name, input_stamp, open_input
 from ..corpus.sources import is_address
 from ..core.unicode import decode_text, encode_text
@@ -264,11 +264,19 @@ def _long(tok, run, writer, item, found):
     from subword_nb.pipeline.encoder import encode_blocks
 
     first = item
+    is_row = is_json_lines(first.path)
 
     def sections():
         nonlocal item
         while True:
             section = item.cut.docs[0]
+            if is_row:
+                size = item.cut.end - first.cut.start
+                check_limit(
+                    "row_bytes",
+                    size,
+                    f"{first.path}, line at byte {first.cut.start:,} has {size:,} bytes or more",
+                )
             for start, part in _parts(section):
                 if run.errors == "bytes":
                     yield part
@@ -289,8 +297,11 @@ def _long(tok, run, writer, item, found):
         _flush(tok, run, writer, [first._replace(cut=Cut([whole], True, first.cut.start, item.cut.end))])
         return item
     options = {k: run.options[k] for k in ("add_special_tokens", "allowed_special")}
-    for ids in encode_blocks(tok, sections(), **options):
-        writer.add(ids, np.zeros(0, np.int64))
+    try:
+        for ids in encode_blocks(tok, sections(), **options):
+            writer.add(ids, np.zeros(0, np.int64))
+    except LimitExceeded as e:
+        raise LimitExceeded(f"{first.path}, document at byte {first.cut.start:,}: {e}") from None
     last = np.array([] if run.append is None else [run.append], np.uint32)
     writer.add(last, np.array([len(last)], np.int64))
     writer.read += item.cut.end - first.cut.start

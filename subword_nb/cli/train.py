@@ -151,7 +151,10 @@ def train_command(
     ] = 8000,
     # Which algorithm
     algorithm: Annotated[
-        str, typer.Option(help="bpe (byte-level, loses nothing), char_bpe, wordpiece, unigram, wordlevel, pathpiece, mingram.")
+        str,
+        typer.Option(
+            help="bpe (byte-level, loses nothing), char_bpe, wordpiece, unigram, wordlevel, pathpiece, mingram."
+        ),
     ] = "bpe",
     # Special tokens
     special_token: Annotated[
@@ -238,6 +241,10 @@ def train_command(
     threads: Annotated[
         int | None,
         opt("How many threads count; one per processor if not given. The result does not depend on it."),
+    ] = None,
+    # A limit
+    max_pretoken_bytes: Annotated[
+        int | None, opt("Leave out pretokens of more bytes, 65536 if not given; a warning says how many.")
     ] = None,
     # Where to go on from
     checkpoint: Annotated[
@@ -430,7 +437,10 @@ def count_command(
     out: Annotated[Path | None, opt("Where to write: .npz or .parquet.", "--out", "-o")] = None,
     # Which algorithm
     algorithm: Annotated[
-        str, typer.Option(help="What the counts are for: bpe, char_bpe, wordpiece, unigram, wordlevel, pathpiece, mingram.")
+        str,
+        typer.Option(
+            help="What the counts are for: bpe, char_bpe, wordpiece, unigram, wordlevel, pathpiece, mingram."
+        ),
     ] = "bpe",
     normalizer: Annotated[str | None, opt("As for train.")] = None,  # What is done to text
     pre_tokenizer: Annotated[str | None, opt("As for train.")] = None,  # How it is split

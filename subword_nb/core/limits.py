@@ -36,6 +36,9 @@ class Limits:
     pattern_steps: int = 100_000  # Its characters and classes, each multiplied by the repeats {n} around it
     # Characters or tokens that a component may produce per input character, after the first 65,536
     growth: int = 256
+    # Bytes of a stretch of text that is encoded as one span, such as a run of one letter, in a file or a stream
+    span_bytes: int = 1 << 28
+    row_bytes: int = 1 << 25  # Bytes of one line of JSON in a corpus
     regex_seconds: float = 5.0  # Seconds for one search with a regular expression that may backtrack
     regex_seconds_per_million: float = 10.0  # Seconds more for each million characters of text
     template_turns: int = 1_000_000  # Iterations of all loops of a chat template together

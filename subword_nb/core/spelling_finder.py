@@ -148,7 +148,8 @@ class SpellingFinder:
         ends: np.ndarray,  # (regions,) int64: end of each
     ) -> tuple[np.ndarray, np.ndarray]:  # (found,) int64: positions; numbers of the spellings
         "Find spellings in regions of a text: leftmost first, longest first, none overlapping another."
-        size = max(1024, len(text) if len(text) <= 1 << 20 else len(text) // 8)
+        searched = int((ends - begins).sum())
+        size = max(64, searched if searched <= 1 << 20 else searched // 8)
         while True:
             places, numbers = np.empty(size, np.int64), np.empty(size, np.int64)
             n = _find(

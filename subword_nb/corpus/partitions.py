@@ -36,6 +36,7 @@ from subword_nb.corpus.sources import (
     files,
     is_address,
 )
+from ..core.limits import check_limit
 from ..core.unicode import decode_text
 
 # %% ../../nbs/corpus/04_partitions.ipynb #4d7264cb
@@ -355,6 +356,7 @@ def _row_batches(part, raw, field, errors):
     while n < stop and (block := read_block(raw, min(BLOCK, stop - n))):
         n += len(block)
         *lines, held = (held + block).split(b"\n")
+        check_limit("row_bytes", len(held), f"{part.path} has a line of {len(held):,} bytes or more")
         docs = []
         for line in lines + [held] * (n == stop):
             if (doc := _row(rows, line, at)) is not None:

@@ -40,7 +40,7 @@ from ..core.progress import track
 from ..core.files import naming_file, unchanged
 from ..core import native
 from ..core.jit import available
-from ..core.limits import check_regular_file
+from ..core.limits import check_limit, check_regular_file
 from ..core.unicode import decode_text
 
 # %% ../../nbs/corpus/03_sources.ipynb #f4b3811b
@@ -200,6 +200,8 @@ def _read_rows(file, corpus):
         head, newline, tail = block.rpartition(b"\n")
         lines = b"".join([*held, head]).split(b"\n") if newline or not block else []
         held = [tail] if newline else [*held, block]
+        size = sum(map(len, held))
+        check_limit("row_bytes", size, f"{file.name}, line {n + len(lines) + 1} has {size:,} bytes or more")
         docs = []
         for line in lines:
             n += 1

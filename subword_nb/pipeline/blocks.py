@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .added_tokens import AddedFinder
 from .thresholds import SIZES
+from ..core.limits import check_limit
 from ..text.regex import compile_pattern
 
 if TYPE_CHECKING:
@@ -450,7 +451,7 @@ class AddedTokenMatcher:
             found.append(out[: places_of(data, np.frombuffer(head, np.uint8), begin, out)])
             if len(found[-1]) == most:
                 return None
-        return np.unique(np.concatenate(found))
+        return found[0] if len(found) == 1 else np.unique(np.concatenate(found))
 
 # %% ../../nbs/pipeline/08_blocks.ipynb #47d73745
 def _character_before(data, i, begin):
@@ -631,12 +632,25 @@ def encode_stream(
     *,
     # Check the bytes: UTF-8, with as many separators as the `IdBuffer` expects
     checked: bool = False,
+    longest: int | None = None,  # Bytes that may be held while no span ends; None: any number
 ) -> Iterator[int]:  # After each block with spans, the number of ids in the `IdBuffer`
     "Encode blocks into an `IdBuffer`."
     from subword_nb.core.span_cache import encode_spans, feed
 
     rescore_float32 = coder.rescore_float32 and coder.rescore_float32()
-    for buffer, starts, k, _ in feed(coder.scanner, _expected(blocks, id_buffer, checked), size=SIZES.block):
+    ended = 0  # bytes of the spans that have ended
+
+    def text():
+        n = before = 0  # what was scanned, or held: all but the two newest blocks
+        for block in _expected(blocks, id_buffer, checked):
+            if longest is not None and n - ended > longest:
+                what = f"a stretch of text has more than {longest:,} bytes to encode as one"
+                check_limit("span_bytes", n - ended, what)
+            yield block
+            n, before = n + before, len(block)
+
+    for buffer, starts, k, place in feed(coder.scanner, text(), size=SIZES.block):
+        ended = place + int(starts[k]) - int(starts[0])
         j = 0
         while j < k:
             j = encode_spans(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..core.jit import entry, on_warm_up
-from ..core.limits import SMALL, check_growth
+from ..core.limits import SMALL, check_growth, current
 from ..core.progress import track
 from ..core.ragged import Ragged
 from ..core.simd import HEAD, SEPARATOR, IdBuffer, write_token_ids, take_ids, trailing_zeros
@@ -395,7 +395,8 @@ def stream_ids(
         separators=id_buffer.separators,
     )
     try:
-        for n in encode_stream(bulk.coder, parts, table, id_buffer, checked=True):
+        longest = current().span_bytes
+        for n in encode_stream(bulk.coder, parts, table, id_buffer, checked=True, longest=longest):
             if n:
                 yield take_ids(id_buffer)
     except (NotUTF8, UnicodeDecodeError):

@@ -9,6 +9,9 @@ from subword_nb import Tokenizer
 from subword_nb.bpe import merge_kernels
 from subword_nb.bpe.merge_kernels import RankSpanEncoder, span_ids
 from subword_nb.core.jit import available
+from subword_nb.core.limits import limited
+from subword_nb.corpus.partitions import part_batches, parts_of
+from subword_nb.corpus.sources import Corpus
 from subword_nb.pipeline.encoder import encode_blocks, encoder_of
 from subword_nb.pipeline.runs import encode_texts
 from subword_nb.pipeline.thresholds import SIZES
@@ -111,3 +114,40 @@ def test_a_limit_for_spans_without_a_kernel(monkeypatch):
     assert encode_texts(bulk, [text[:2000]]).ids.tolist() == tok.encode(text[:2000], add_special_tokens=False)
     with pytest.raises(ValueError, match="at most 2,000 bytes, got 3,000"):
         encode_texts(bulk, [text])
+
+
+def test_a_stream_holds_no_span_beyond_the_limit():
+    tok = Tokenizer.train(["ab ab abc"], vocab_size=260)
+    words, letters = [b"ab abc " * 10_000] * 5, [b"ab" * 25_000] * 5
+    expected = {k: tok.encode_array(b"".join(blocks)).tolist() for k, blocks in enumerate((words, letters))}
+    with limited(span_bytes=100_000):
+        assert [i for ids in encode_blocks(tok, words) for i in ids.tolist()] == expected[0]
+        with pytest.raises(ValueError, match=r"more than 100,000 bytes.*the limit span_bytes is 100,000"):
+            list(encode_blocks(tok, letters))
+    with limited(span_bytes=250_000):
+        assert [i for ids in encode_blocks(tok, letters) for i in ids.tolist()] == expected[1]
+
+
+def test_files_name_the_span_that_is_too_long(tmp_path, monkeypatch):
+    monkeypatch.setattr("subword_nb.bulk.encode_files.BLOCK", 1 << 16)
+    tok = Tokenizer.train(["ab ab abc"], vocab_size=260)
+    (tmp_path / "a.txt").write_bytes(b"abc ab\n" + b"ab" * 500_000)
+    with (
+        limited(span_bytes=300_000),
+        pytest.raises(ValueError, match=r"a\.txt, document at byte 7: .*span_bytes"),
+    ):
+        tok.encode_files(tmp_path / "a.txt", tmp_path / "a.npy", separator="\n")
+    (tmp_path / "b.jsonl").write_bytes(b'{"text": "' + b"ab " * 500_000 + b'"}\n')
+    with limited(row_bytes=300_000), pytest.raises(ValueError, match=r"b\.jsonl, line at byte 0 .*row_bytes"):
+        tok.encode_files(tmp_path / "b.jsonl", tmp_path / "b.npy")
+    assert tok.encode_files(tmp_path / "b.jsonl", tmp_path / "b.npy").documents == 1
+
+
+def test_a_line_of_json_beyond_the_limit_is_refused_before_it_is_held(tmp_path):
+    (tmp_path / "b.jsonl").write_bytes(b'{"text": "ab"}\n{"text": "' + b"ab " * 700_000 + b'"}\n')
+    with limited(row_bytes=1 << 20), pytest.raises(ValueError, match=r"b\.jsonl, line 2 has .*row_bytes"):
+        list(Corpus(tmp_path / "b.jsonl"))
+    parts = parts_of(tmp_path / "b.jsonl")
+    with limited(row_bytes=1 << 20), pytest.raises(ValueError, match=r"b\.jsonl has a line of .*row_bytes"):
+        list(part_batches(parts[0]))
+    assert [len(doc) for doc in Corpus(tmp_path / "b.jsonl")] == [2, 2_100_000]
