@@ -279,14 +279,15 @@ HOSTILE = {
     "Chinese": lambda n: "".join(chr(0x4E00 + b) for b in fresh(4).randbytes(n // 3)).encode(),
 }
 PEAK = """
-import resource, sys, warnings
+import sys, warnings
 from subword_nb.train.train import pretoken_counts
 warnings.simplefilter("ignore")
 try:
     print(len(pretoken_counts(sys.argv[1], algorithm=sys.argv[2], memory=1 << 24, progress=False, threads=2)))
 except ValueError as e:
     assert "max_pretoken_bytes" in str(e), e
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+with open("/proc/self/status") as file:  # what getrusage says begins with the peak of the parent
+    print(next(line.split()[1] for line in file if line.startswith("VmHWM")))
 """
 
 
@@ -296,12 +297,14 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 @pytest.mark.parametrize("text", HOSTILE)
 def test_counting_text_without_spaces_takes_no_more_memory_for_more_of_it(text, algorithm, tmp_path):
     peaks = []
-    for size in (48 << 20, 96 << 20):
+    for size in (48 << 20, 192 << 20):
         (tmp_path / "a.txt").write_bytes(HOSTILE[text](size))
         command = [sys.executable, "-c", PEAK, str(tmp_path / "a.txt"), algorithm]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         peaks.append(int(done.stdout.split()[-1]) >> 10)
-    assert peaks[1] < peaks[0] + 40, peaks  # megabytes; each copy of the text would be 48 more
+    assert peaks[1] < peaks[0] + 96, (
+        peaks
+    )  # megabytes: what threads hold varies; a copy of the text is 144 more
 
 
 def test_files_of_counts(tmp_path):
