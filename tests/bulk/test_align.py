@@ -214,6 +214,43 @@ def test_it_is_an_encoding(shared_file):
     assert found != wanted and len(found) == len(wanted)
 
 
+def test_sums_far_into_a_text(shared_file):
+    "A sum of 32-bit floats chooses other tokens late in a text; their places are known all the same."
+    tok = load(shared_file, "t5-small/spiece.model")
+    assert check(tok, "☃ " * 150_000 + ' "Monsieur" ravine unpruned hooping!' * 20) == 0
+    assert encoder_of(tok).bulk.made["places"].other_ids
+
+
+def test_an_array_is_made_once_and_only_if_asked_for(shared_file):
+    found = align(load(shared_file, "gpt2/tokenizer.json"), "Née 你好 hugging! " * 400)
+    assert not found.arrays.made
+    assert found.arrays["offsets"] is found.arrays["offsets"]
+    assert {*found.arrays.made} == {"offsets"}
+    assert found.arrays["offsets"].dtype == "int64" and found.arrays["ids"].dtype == "uint32"
+    with pytest.raises(KeyError):
+        found.arrays["pieces"]
+
+
+def test_later_texts_do_not_change_an_encoding(shared_file):
+    "Pieces and words are made when they are asked for, from tables that have grown, or were emptied, meanwhile."
+    tok = load(shared_file, "llama-2/tokenizer.model")
+    first, wanted = (way(tok, "the light 你 in rooms ☃☃ <0x41>" * 40) for way in (align, pipeline.align))
+    before = vars(blocks.SIZES).copy()
+    align(tok, "\n".join(texts(200, 3)))
+    blocks.SIZES.aligned_spans = 0
+    align(tok, "other words " * 50)
+    vars(blocks.SIZES).update(before)
+    assert first.pieces == wanted.pieces and first.word_ids == wanted.word_ids and first == wanted
+
+
+@pytest.mark.parametrize("name", ["gpt2/tokenizer.json", "wordlevel-vulrepair/wordlevel.json"])
+def test_more_tokens_than_expected(name, shared_file):
+    "Arrays grow where spans have many tokens each."
+    tok = load(shared_file, name)
+    text = "".join(f" {i * 7919 % 99991:x}qzxjv" for i in range(3000))
+    assert check(tok, text) == 0
+
+
 def test_other_ways_are_the_pipelines(shared_file):
     tok = load(shared_file, "bert-base-uncased/tokenizer.json")
     assert align(tok, "a", "b") == pipeline.align(tok, "a", "b")
