@@ -381,9 +381,7 @@ def _duplicates(spelled, found):
 # %% ../../nbs/insight/08_audit.ipynb #085b6e77
 def derivations(
     model: BPE,  # A BPE model
-) -> dict[
-    int, tuple[int, int]
-]:  # Id → the two ids whose merge makes it; without pieces that merging never makes
+) -> dict[int, tuple]:  # Id → the two ids whose merge makes it, if merging does
     "The last merge of each piece, when its own spelling is merged."
     made = {}
     for piece, i in model.piece2id.items():

@@ -780,9 +780,7 @@ class Tokenizer(Engine):
         prompt: str,  # A text that a model is to continue
         *,
         n: int = 1,  # Number of tokens to take back; fewer if there are fewer
-    ) -> (
-        "Healed"
-    ):  # Ids to keep, and the bytes that the next tokens must spell; its `mask()` is the ids that may follow
+    ) -> "Healed":  # Ids to keep, the bytes to come next; its `mask()` is the ids that may
         "Take the last token of a prompt back, so that a model may choose one that goes on."
         from subword_nb.insight.canonical import heal
 
