@@ -881,12 +881,11 @@ def _bpe_keys(parts):
                 f"{name} must be unset for GGUF, which has no key for it, got {getattr(model, name)!r}; "
                 "save tokenizer.json instead"
             )
-    try:
+    pre = gguf_pre_name(parts.pre_tokenizer)
+    if (pre in _IGNORES_MERGES) != model.ignore_merges and not _all_reached(
+        replace(model, ignore_merges=False)
+    ):
         pre = gguf_pre_name(parts.pre_tokenizer, ignore_merges=model.ignore_merges)
-    except ValueError:
-        if not _all_reached(replace(model, ignore_merges=False)):
-            raise
-        pre = gguf_pre_name(parts.pre_tokenizer)
     notes = []
     if parts.normalizer is not None:
         notes.append(f"the normalizer is left out: {parts.normalizer!r}")
