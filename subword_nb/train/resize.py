@@ -215,11 +215,11 @@ def extend(
             "train a larger one, or make a new one with train_new"
         )
     tok = in_parts(tok)
-    n, kind = len(tok.piece2id), _kind_of(tok)
-    if sorted(tok.piece2id.values()) != [*range(n)]:
+    n, kind, first_new = len(tok.piece2id), _kind_of(tok), max(tok.piece2id.values(), default=-1) + 1
+    if kind == "wordpiece" and sorted(tok.piece2id.values()) != [*range(n)]:
         raise ValueError(
-            f"ids must be 0 to {n - 1} without gaps, got a highest id of {max(tok.piece2id.values())}, "
-            "so it is not clear what comes next; make a new one with train_new"
+            f"ids must be 0 to {n - 1} without gaps for WordPiece, which is learned again, "
+            f"got a highest id of {first_new - 1}; make a new one with train_new"
         )
     if vocab_size < n:
         raise ValueError(
@@ -240,10 +240,11 @@ def extend(
     rules, at, ended = _rules_beyond(tok, counts, vocab_size, limits)
     ids = dict(tok.piece2id)
     for a, b in rules:
-        ids.setdefault(join_pair(a, b, prefix=tok.model.continuing_subword_prefix), len(ids))
+        new_id = first_new + len(ids) - n  # behind all ids, where they have gaps as well
+        ids.setdefault(join_pair(a, b, prefix=tok.model.continuing_subword_prefix), new_id)
     model = replace(
         tok.model,
-        piece2id={p: i for p, i in ids.items() if p in tok.model.piece2id or i >= n},
+        piece2id={p: i for p, i in ids.items() if p in tok.model.piece2id or i >= first_new},
         merges=[*tok.model.merges, *rules],
     )
     history = [*(tok.training.history if tok.training else ()), *at]
@@ -383,7 +384,8 @@ def _learned_again(tok, kind, source, vocab_size, options):
         **({"objective": "score"} if kind == "wordpiece" else {}) | options,
     )
     old, found = (sorted(t.model.piece2id, key=t.model.piece2id.get) for t in (tok, new))
-    if found[: len(old)] == old:
+    same_ids = all(new.piece2id.get(piece) == id for piece, id in tok.piece2id.items())
+    if found[: len(old)] == old and same_ids:
         return new
     if kind == "wordpiece":
         raise ValueError(
@@ -392,7 +394,8 @@ def _learned_again(tok, kind, source, vocab_size, options):
             "pass what the tokenizer was trained with, or make a new one with train_new"
         )
     words = [p for p in found if p not in tok.piece2id][: vocab_size - len(tok.piece2id)]
-    ids = tok.piece2id | {p: len(tok.piece2id) + i for i, p in enumerate(words)}
+    first_new = max(tok.piece2id.values(), default=-1) + 1
+    ids = tok.piece2id | {p: first_new + i for i, p in enumerate(words)}
     report = new.training._replace(
         pieces=len(ids), ended="full" if len(ids) == vocab_size else new.training.ended
     )

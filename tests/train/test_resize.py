@@ -961,3 +961,20 @@ def test_a_limit_on_pretokens_tells_what_it_costs():
 def test_impossible_limits_are_refused(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         Tokenizer.train([made_up(random.Random(12), 3000)], vocab_size=300, **options)
+
+
+@pytest.mark.slow
+def test_a_vocabulary_with_gaps_grows_behind_its_last_id(shared_file):
+    tok = Tokenizer.load(shared_file("vocab/tiktoken/o200k_base.tiktoken"))
+    words = ["tokenisierungsverfahrensbeschreibung unwahrscheinlichkeitsrechnung"] * 50
+    new = tok.extend(words, tok.vocab_size + 4)
+    assert {p: new.piece2id[p] for p in tok.piece2id} == tok.piece2id
+    added = sorted({*new.piece2id.values()} - {*tok.piece2id.values()})
+    assert added == [tok.n_vocab + i for i in range(4)] and tok.n_vocab > tok.vocab_size
+    assert len(new.encode(words[0])) < len(tok.encode(words[0]))
+    assert new.decode(new.encode(words[0])) == words[0]
+    found = tok.id_map(new)
+    assert found.overlap.tolist() == [[i, i] for i in sorted({*tok.piece2id.values()})]
+    for i in added:
+        spelled = "".join(tok.id2piece[j] for j in found.backward[i])
+        assert spelled == new.id2piece[i]
