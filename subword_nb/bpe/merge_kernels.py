@@ -117,7 +117,7 @@ def check_fits(
     top: int,  # The highest id
     ranks: int,  # How many ranks there are
 ):
-    "Refuse what does not fit into a slot."
+    "Raise an error for rules that do not fit into a slot."
     if top >= 2**21 - 1:
         raise ValueError(
             f"ids must be below {2**21 - 1} for the merging kernels, got {top}; use Tokenizer.encode, which has no such limit"
@@ -260,7 +260,7 @@ def row_place(
     n: np.uint64,  # How many symbols it has
     keys: np.ndarray,  # See `row_table`
     arena: np.ndarray,  # The same
-) -> np.uint64:  # A place in `keys`, which is 0 there if the row is not in the table
+) -> np.uint64:  # An index in `keys`, which is 0 there if the row is not in the table
     "Where a row of symbols is, or belongs."
     h, last = n * MIX, np.uint64(len(keys) - 1)
     for i in range(n):
@@ -286,7 +286,7 @@ def whole_id(
     keys: np.ndarray,  # The same
     arena: np.ndarray,  # The same
 ) -> np.uint32:  # NONE if it is not in the table
-    "The id of a row that is taken as it is."
+    "The id of a row that is taken whole."
     p = np.uint64(keys[row_place(ids, at, n, keys, arena)])
     return arena[p + ONE] if p != ZERO else NONE
 
@@ -459,7 +459,7 @@ def encode_bytes(
     m: int,  # How many spans there are
     first: np.ndarray,  # (1024,) uint32, the id of a byte: first, later, only, last, in turns of 256
     tables: Merger,  # What merging looks up
-    ids: np.ndarray,  # uint32, takes the ids
+    ids: np.ndarray,  # uint32, receives the ids
     bounds: np.ndarray,  # (m + 1,) int64, takes where each span's begin and end
     extra: np.ndarray,  # (m,) uint32, takes LEFT or 0
 ):
@@ -510,11 +510,11 @@ def merge_bytes(
     last: bool,  # Does the span end with it?
     first: np.ndarray,  # As for `encode_bytes`
     tables: Merger,  # As for `encode_bytes`
-    ids: np.ndarray,  # uint32, takes the ids; longer than the part by `WIDEST`
+    ids: np.ndarray,  # uint32, receives the ids; longer than the part by `WIDEST`
     scratch: np.ndarray,  # See `merge_part`
     carried: np.ndarray,  # (3,) uint64, at first 0, NONE and 0: what `merge_part` carries, and whether the span has begun
     keep: np.uint64,  # How many symbols windows overlap by, at least
-) -> int:  # How many ids there are; -1: the span cannot be merged in this way
+) -> int:  # Number of ids; -1: the span cannot be merged in this way
     "The ids of the next part of a span whose symbols are its bytes."
     slots, made, pairs, keys, arena = tables
     n, plain = np.uint64(len(span)), len(pairs) > 0
@@ -571,7 +571,7 @@ class SpanEncoder:
         self,
         span: np.ndarray,  # uint8, UTF-8
         *,
-        sums: None = None,  # Merges do not depend on what is before a span
+        sums: None = None,  # Merges do not depend on the text before a span
     ) -> Iterator[np.ndarray] | None:  # Its ids in pieces, each valid until the next; None: for Python
         "The ids of a long span, in two passes, of which the first finds out how wide windows must be."
         keep = np.uint64(32)
@@ -610,7 +610,7 @@ class RankSpanEncoder(SpanEncoder):
         self,
         ranks: dict,  # token (bytes) → rank
         *,
-        whole: bool = True,  # A span that is a token is taken as it is; False: only merging counts
+        whole: bool = True,  # A span that is a token is taken whole; False: always merge
     ):
         self.first, self.tables = _rank_tables(ranks, whole)
 

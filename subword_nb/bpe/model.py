@@ -131,7 +131,7 @@ def symbol_ids(
     byte_fallback: bool = False,  # Spell an unknown character by its bytes' pieces, if all of them exist
     prefix: str = "",  # `continuing_subword_prefix`
     suffix: str = "",  # `end_of_word_suffix`
-    # Leave unknown characters out where there is no id for them, instead of refusing
+    # Drop unknown characters that have no id, instead of raising an error
     drop_unknown: bool = False,
 ) -> list[int]:  # The ids that merging starts from
     "The ids of a pretoken's characters."
@@ -285,7 +285,7 @@ def _fits(lines, piece2id):
 def implied_rules(
     ids: Mapping,  # piece (`str` or `bytes`) → id, which is its rank
 ) -> tuple[list, list]:  # Merge rules in the order of their ranks; pieces that merging never makes
-    "The merge rules that a vocabulary implies; a KeyError names a symbol that is no piece."
+    "The merge rules that a vocabulary implies; a KeyError names a symbol that is not a piece."
     table, whole = {}, []
     owner = {i: piece for piece, i in ids.items()}
     for piece in sorted((p for p in ids if len(p) > 1), key=len):
@@ -324,7 +324,7 @@ class RankRules(_LazyPairs):
 
 # %% ../../nbs/bpe/07_model.ipynb #6b1048df
 class _Joins:
-    "Behaves like a merge table of pieces; two pieces become what they spell."
+    "Behaves like a merge table of pieces; two pieces become their concatenation."
 
     def __init__(self, ids):
         self.ids = ids
@@ -512,7 +512,7 @@ class BPE(Model):
 
     @property
     def spells_affixes(self) -> bool:  # Only in models from files without an unknown piece
-        "Can an affix be spelled by bytes, which have no place in the pretoken?"
+        "Can an affix be spelled by bytes, which have no offsets in the pretoken?"
         if not self.byte_fallback or not self.drop_unknown or self.unk_piece is not None:
             return False
         return bool(self.continuing_subword_prefix or self.end_of_word_suffix)
@@ -563,7 +563,7 @@ def _untabled(model, pretoken):
 
 
 def _check_options(model):
-    "Refuse an unknown piece that is no piece, and a dropout that is no probability."
+    "Raise an error for an unknown piece that is not a piece, and for an invalid dropout."
     if model.unk_piece is not None and model.unk_piece not in model.piece2id:
         raise ValueError(
             f"unk_piece must be in the vocabulary, got {model.unk_piece!r}; add it, or pass one of the pieces"
@@ -708,7 +708,7 @@ class _PlacedTable:
 
 # %% ../../nbs/bpe/07_model.ipynb #d21e7c1d
 def _placed_tokens(model, pretoken, dropout=None, rng=None):
-    "BPE's tokens, exactly, by the quick encoder."
+    "BPE's tokens, exactly, by the fast encoder."
     if not pretoken or not start_ids(model, pretoken):
         return []
     names, table = names_of(model), _PlacedTable(model.table)
