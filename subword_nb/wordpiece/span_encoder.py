@@ -47,7 +47,7 @@ def wordpiece_span_ref(
 
 # %% ../../nbs/wordpiece/06_span_encoder.ipynb #0df61e77
 def _bytes_of(texts):
-    "The UTF-8 of many texts, one after the other, and where each begins and ends."
+    "The UTF-8 of many texts, concatenated, and its bounds."
     points, bounds = code_points(texts)
     widths = np.zeros(len(points) + 1, np.int64)
     np.cumsum(1 + (points >= 0x80) + (points >= 0x800) + (points >= 0x10000), out=widths[1:])
@@ -55,7 +55,7 @@ def _bytes_of(texts):
 
 
 def _beginning_with(head, data, bounds):
-    "Which of many texts, in UTF-8, begin with some bytes."
+    "Which of many texts, in UTF-8, begin with given bytes."
     found = np.diff(bounds) >= len(head)
     for q, byte in enumerate(head):
         found[found] = data[bounds[:-1][found] + q] == byte
@@ -68,7 +68,7 @@ MIX, LOW, ONE, NONE = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xFFFFFFFF), np.u
 
 @entry("uint64[:], int64[:], uint8[:], int64[:], int64[:], int64[:], int64[:]")
 def _insert_pieces(slots, ends, text, starts, stops, roots, ids):
-    "Insert every piece into one of two trees, a hash table (node << 8 | byte) + 1 → child; the number of nodes."
+    "Insert every piece into one of two tries, a hash table (node << 8 | byte) + 1 → child; returns the number of nodes."
     nodes, mask = 2, np.uint64(len(slots) - 1)
     ends[:] = -1
     for p in range(len(ids)):
@@ -89,7 +89,7 @@ def _insert_pieces(slots, ends, text, starts, stops, roots, ids):
 # %% ../../nbs/wordpiece/06_span_encoder.ipynb #e7dc6676
 @entry("int64[:], int64[:], int64[:], bool[:], int64[:]")
 def _place(order, first, labels, taken, base):
-    "Find a base for every node, so that no two children share a place; the highest place."
+    "Find a base for every node, so that no two children share an index; returns the highest index."
     gap = start = highest = np.int64(256)
     for k in range(len(order)):
         node, tries = order[k], 0
@@ -122,10 +122,10 @@ PLACE, FIELD, LIMIT = np.uint64(0x3FFFFF), np.uint64(22), (1 << 22) - 1
 def byte_trie(
     piece2id: dict,  # piece → id
     *,
-    prefix: str = "##",  # Of the pieces that continue a word
-) -> np.ndarray:  # (places,) uint64: 22 bits place of the parent, 22 base of the children, 20 id + 1 or 0
-    "A WordPiece vocabulary as two trees of bytes in a double array: the child of a node by a byte is at base + byte."
-    # words start from place 0 and continue from place 1
+    prefix: str = "##",  # Prefix of the pieces that continue a word
+) -> np.ndarray:  # (entries,) uint64: 22 bits index of the parent, 22 base of the children, 20 id + 1 or 0
+    "A WordPiece vocabulary as two tries of bytes in a double array: the child of a node by a byte is at base + byte."
+    # words start from index 0 and continue from index 1
     pieces, ids = list(piece2id), np.fromiter(piece2id.values(), np.int64, len(piece2id))
     if max(piece2id.values(), default=0) >= 1 << 20:
         raise ValueError(
@@ -136,7 +136,7 @@ def byte_trie(
     starts = np.concatenate([bounds[:-1], bounds[:-1][more] + len(prefix.encode())])
     stops = np.concatenate([bounds[1:], bounds[1:][more]])
     roots = np.repeat([0, 1], [len(pieces), len(more)])
-    capacity = int((stops - starts).sum()) + 2  # of nodes
+    capacity = int((stops - starts).sum()) + 2  # number of nodes
     slots = np.zeros(1 << (capacity * 4 // 3).bit_length(), np.uint64)
     ends = np.empty(capacity, np.int64)
     nodes = _insert_pieces(slots, ends, text, starts, stops, roots, np.concatenate([ids, ids[more]]))
@@ -144,7 +144,7 @@ def byte_trie(
 
 
 def _double_array(edges, ends):
-    "The same trees in a double array."
+    "Convert the tries to a double array."
     keys = (edges >> np.uint64(32)) - ONE
     parents = (keys >> np.uint64(8)).astype(np.int64)
     labels = (keys & np.uint64(255)).astype(np.int64)
@@ -167,7 +167,7 @@ def _double_array(edges, ends):
 # %% ../../nbs/wordpiece/06_span_encoder.ipynb #cff3e4c4
 @kernel
 def _match(word, n, trie, ids, k):
-    "Longest match of word[:n]; the ids go to ids[k:]. Returns where they end, or -1 if the word is unknown."
+    "Longest match of word[:n]; writes the ids to ids[k:] and returns their end, or -1 if the word is unknown."
     i, end = NONE, np.uint64(n)
     while i < end:
         node, best = np.uint64(i > NONE), NONE
@@ -190,7 +190,7 @@ def _match(word, n, trie, ids, k):
 # %% ../../nbs/wordpiece/06_span_encoder.ipynb #891db5a7
 @kernel
 def _put_word(word, n, chars, limits, trie, ids, k):
-    "The ids of a word, or the unknown one; -1 if there is none. Returns where they end."
+    "Write the ids of a word, or the unknown one; returns their end, or -1 if there is no unknown piece."
     if n == 0:
         return k
     end = _match(word, n, trie, ids, k) if chars <= limits[0] else -1
@@ -201,10 +201,10 @@ def _put_word(word, n, chars, limits, trie, ids, k):
 
 # %% ../../nbs/wordpiece/06_span_encoder.ipynb #6b985d47
 class CharTables(NamedTuple):
-    "How characters are normalized and split, for kernels."
+    "Normalization and classes of characters, for kernels."
 
     pages: np.ndarray  # (0x1100,) uint16: the number of each page
-    # (pages * 256,) uint32: class (3 bits); of a character that changes, how many bytes (4), characters (3), their place (22)
+    # (pages * 256,) uint32: class (3 bits); for a character that changes, bytes (4), characters (3), position (22)
     flat: np.ndarray
     texts: np.ndarray  # uint8: normalized texts of characters
 
@@ -213,7 +213,7 @@ LEFT, DROPPED = 4, 5  # Classes besides WORD, SPACE, ALONE and OTHER: left to Py
 
 
 def _class_of(plain, text):
-    "(class, text to match) of a character that becomes some text; one of several classes is left to Python."
+    "(class, replacement) of a character; one with several classes is left to Python."
     inner = text.strip(" ")
     if not inner:
         return SPACE, inner
@@ -226,7 +226,7 @@ def _class_of(plain, text):
 
 # %% ../../nbs/wordpiece/06_span_encoder.ipynb #36987eba
 def _values(plain, codes, texts):
-    "The entries of characters that are replaced, and the bytes of their texts."
+    "The entries of characters that are replaced, and the bytes of their replacements."
     classes, (points, bounds) = np.zeros(len(texts), np.int64), code_points(texts)
     for k in np.flatnonzero(np.maximum.reduceat(plain[points], bounds[:-1]) != WORD).tolist():
         classes[k], texts[k] = _class_of(plain, texts[k])
@@ -238,7 +238,7 @@ def _values(plain, codes, texts):
 
 # %% ../../nbs/wordpiece/06_span_encoder.ipynb #1aaf6abf
 def char_tables(
-    found: CharMap,  # What a normalizer makes of each character
+    found: CharMap,  # Result of a normalizer for each character
     plain: np.ndarray,  # (0x110000,) uint8: the classes of normalized characters
 ) -> CharTables:  # The same for kernels
     "The tables of all characters."
@@ -262,7 +262,7 @@ def _tables_of(normalizer, pre):
 # %% ../../nbs/wordpiece/06_span_encoder.ipynb #4a8f96dc
 @kernel
 def _add_char(word, n, buffer, i, width, texts, value):
-    "Append the text of a character to word[:n]; its bytes and characters."
+    "Append the replacement of a character to word[:n]; its bytes and characters."
     size, chars = value >> 3 & 15, value >> 7 & 7
     at, to, i = np.uint64(value >> 10), np.uint64(n), np.uint64(i)
     if chars == 0:
@@ -276,7 +276,7 @@ def _add_char(word, n, buffer, i, width, texts, value):
 # %% ../../nbs/wordpiece/06_span_encoder.ipynb #7d36a230
 @kernel
 def _encode_span(buffer, i, end, word, limits, pages, flat, texts, trie, ids, k):
-    "The ids of one span go to ids[k:]; returns where they end, or -1 if the span is left to Python."
+    "Write the ids of one span to ids[k:]; returns their end, or -1 if the span is left to Python."
     n = chars = last = np.int64(0)
     first = np.uint64(pages[0]) << np.uint64(8)
     if i < end and buffer[np.uint64(i)] == 32 and flat[first | SPACE_BYTE] == 1:
@@ -302,7 +302,7 @@ def _encode_span(buffer, i, end, word, limits, pages, flat, texts, trie, ids, k)
                 return k
             n, chars, last = 0, 0, kind
         if chars > limits[0] and kind != 1 and kind != 5:
-            chars += 1  # too many for a word, whatever they are
+            chars += 1  # too many for a word in any case
         elif kind != 1 and kind != 5:
             size, more = _add_char(word, n, buffer, i, width, texts, value)
             n, chars = n + size, chars + more
@@ -319,7 +319,7 @@ def _encode_spans(buffer, at, length, m, limits, pages, flat, texts, trie, ids, 
     longest = np.int64(0)
     for j in range(m):
         longest = max(longest, length[j])
-    # of a word of too many characters no more is kept
+    # of a word with too many characters, no more is stored
     word, k = np.empty(min(4 * longest, 15 * (limits[0] + 1)) + 16, np.uint8), np.int64(0)
     bounds[0] = 0
     for j in range(m):
@@ -360,23 +360,23 @@ class WordPieceSpanEncoder:
     def span_kernel(
         self,
         buffer: np.ndarray,  # uint8, with separators around the text
-        at: np.ndarray,  # int64: where spans begin
+        at: np.ndarray,  # int64: starts of spans
         length: np.ndarray,  # int64: their bytes
         m: int,  # Their number
-        ids: np.ndarray,  # uint32, at least 4 * sum(length) + 16 * m: takes the ids of all spans
+        ids: np.ndarray,  # uint32, at least 4 * sum(length) + 16 * m: receives the ids of all spans
         bounds: np.ndarray,  # int64, m + 1: span j has ids[bounds[j]:bounds[j+1]]
-        extra: np.ndarray,  # uint32, m: bit 24 is set where a span is left to Python
+        extra: np.ndarray,  # uint32, m: bit 24 is set for a span left to Python
     ):
         "Compute the ids of spans of raw bytes."
         _encode_spans(buffer, at, length, m, *self.tables, ids, bounds, extra)
 
     def long_span(
         self,
-        span: np.ndarray,  # uint8, UTF-8, with a separator behind it
+        span: np.ndarray,  # uint8, UTF-8, followed by a separator
         *,
-        sums: None = None,  # A word does not depend on what is before it
-    ) -> list[np.ndarray] | None:  # Its ids, in one piece; None: it is left to Python
-        "The ids of a long span, most of which are one unknown word."
+        sums: None = None,  # A word does not depend on the text before it
+    ) -> list[np.ndarray] | None:  # Its ids, in one array; None: it is left to Python
+        "The ids of a long span, which is usually one unknown word."
         n = len(span)
         ids, bounds, extra = np.empty(4 * n + 16, np.uint32), np.zeros(2, np.int64), np.zeros(1, np.uint32)
         self.span_kernel(span, np.zeros(1, np.int64), np.array([n]), 1, ids, bounds, extra)

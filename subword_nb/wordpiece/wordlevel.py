@@ -17,7 +17,7 @@ from ..text.protocols import Model, Token, WholeReason, checked_pretoken, names_
 def wordlevel_train(
     counts: Mapping,  # pretoken → count
     *,
-    vocab_size: int = 30_000,  # Number of pieces at most, special tokens included
+    vocab_size: int = 30_000,  # Maximum number of pieces, special tokens included
     min_frequency: int = 0,  # A rarer word gets no id
     special_tokens: Iterable[str] = (),  # Pieces with the first ids
 ) -> dict:  # piece → id, from 0
@@ -36,7 +36,7 @@ def wordlevel_train(
 
 # %% ../../nbs/wordpiece/05_wordlevel.ipynb #b334baeb
 def _checked(counts, special_tokens):
-    "Special tokens as a dict; refuses invalid counts and tokens."
+    "Special tokens as a dict; raises an error for invalid counts and tokens."
     if isinstance(special_tokens, str):
         raise ValueError(f"special_tokens must be a list, got a str; pass [{special_tokens!r}]")
     if not isinstance(special_tokens, Iterable):
@@ -89,7 +89,7 @@ class WordLevel(Model):
         self,
         pretoken: str,  # One pretoken
         *,
-        dropout: float | None = None,  # None: there are no merges to pass over
+        dropout: float | None = None,  # None: there are no merges to drop
         rng: random.Random | None = None,  # Not used
         seed: int | None = None,  # Not used
     ) -> list[Token]:  # One; none for the empty text
@@ -101,7 +101,7 @@ class WordLevel(Model):
     def explain(
         self,
         pretoken: str,  # One pretoken
-    ) -> WholeReason:  # Says whether the word is known
+    ) -> WholeReason:  # Tells whether the word is known
         "Why a pretoken has its id."
         found, pieces = pretoken in self.piece2id, [token.piece for token in self.tokens(pretoken)]
         note = None if found or not pieces else f"the word is not in the vocabulary: {self.unk_piece}"
@@ -116,7 +116,7 @@ class WordLevel(Model):
 
     def without_pieces(
         self,
-        pieces: Collection[str],  # Words that ordinary text must not give
+        pieces: Collection[str],  # Words that ordinary text must not produce
     ) -> "WordLevel":  # `unk_piece` is kept
         "The model without some words."
         left = {p: i for p, i in self.piece2id.items() if p not in pieces or p == self.unk_piece}
@@ -124,7 +124,7 @@ class WordLevel(Model):
 
 # %% ../../nbs/wordpiece/05_wordlevel.ipynb #943c4ef0
 def _check_model(model):
-    "Refuse invalid options."
+    "Raise an error for invalid options."
     if not isinstance(model.piece2id, Mapping):
         raise ValueError(
             f"piece2id must be a dict from pieces to ids, got a {type(model.piece2id).__name__}; "
