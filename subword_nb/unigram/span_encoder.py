@@ -28,7 +28,7 @@ def span_ids_ref(
     normalizer: Normalizer | None,  # Runs before splitting
     pre: PreTokenizer,  # Splits the text
     span: bytes,  # UTF-8
-) -> list[int]:  # Its ids, as a span that does not begin a text
+) -> list[int]:  # Its ids, as a span that is not at the start of a text
     "The ids of a span, stage by stage."
     text = span.decode()
     if normalizer:
@@ -38,10 +38,10 @@ def span_ids_ref(
 
 # %% ../../nbs/unigram/10_span_encoder.ipynb #cf313008
 class UnigramTables(NamedTuple):
-    "A Unigram model with its normalizer, as arrays for kernels."
+    "A Unigram model and its normalizer, as arrays for kernels."
 
     trie: np.ndarray  # Pieces, see `byte_trie`
-    alone: np.ndarray  # Spellings that the map keeps, the same way
+    alone: np.ndarray  # Spellings that the map keeps, in the same form
     score: np.ndarray  # (ids + 1,) float64 by id; last that of an unknown character, -inf: there is none
     numbers: np.ndarray  # (266,) int64: ids of the 256 bytes' pieces or -1; then the options
     # uint8: class of 256 bytes before ASCII (`STAYS`, `DROPPED` or 0), kinds of 65536 characters, the map's replacements
@@ -49,11 +49,11 @@ class UnigramTables(NamedTuple):
     rules: np.ndarray  # uint32: trie of the character map
 
 # %% ../../nbs/unigram/10_span_encoder.ipynb #49a7a079
-# Places of the options in `numbers`
+# Indices of the options in `numbers`
 UNK, FUSE, BYTES, KIND, MARK, APART, CUT, CLUSTERS, SURVEY, GOES_ON = range(256, 266)
 STAYS, DROPPED = 1, 2  # Classes of a byte before ASCII
 EXTENDS, PREPENDS, CONTROLS = 1, 2, 3  # Kinds of characters
-KINDS, POOL = 256, 256 + 65536  # Where kinds and replacements begin in `chars`
+KINDS, POOL = 256, 256 + 65536  # Offsets of kinds and replacements in `chars`
 NO_PATH = -np.inf
 RESET = 100_000.0
 BAR = "▁"
@@ -62,7 +62,7 @@ ONE, TWO, THREE, FOUR = map(np.uint64, (1, 2, 3, 4))
 HALF = np.uint64(32)
 
 # %% ../../nbs/unigram/10_span_encoder.ipynb #3306957c
-_NONE = "\U0010ffff" * 2  # In the place of a prefix, which Unigram's pieces do not have
+_NONE = "\U0010ffff" * 2  # In place of a prefix, which Unigram's pieces do not have
 
 
 def _byte_ids(model):
@@ -70,7 +70,7 @@ def _byte_ids(model):
 
 
 def _scores_of(model):
-    "The score of each id in a segmentation; the first byte of an unknown character has its score, the others none."
+    "The score of each id in a segmentation; the first byte of an unknown character has its score, the others 0."
     score = np.zeros(max(model.piece2id.values(), default=-1) + 2)
     unk = NO_PATH if model.unk_score is None else model.unk_score
     for piece, value in model.table.items():
@@ -95,7 +95,7 @@ def _begins_key(units, c):
 
 
 def _class_before_ascii(units, pool, alone, white, c):
-    "`STAYS` or `DROPPED`, if that is certain for an ASCII byte before ASCII; else 0."
+    "`STAYS` or `DROPPED`, if that is certain for an ASCII byte before another; else 0."
     if _begins_key(units, c) or any(s.startswith(chr(c)) for s in alone):
         return 0
     taken, start = longest_prefix(units, bytes([c]))
@@ -112,10 +112,10 @@ def unigram_tables(
     # (65536,) uint8, kinds of characters in clusters: the map is applied by HF's rule; None: by SentencePiece's
     kinds: np.ndarray | None = None,
     alone: Iterable[str] = (),  # Spellings that the map keeps
-    # What divides words and is removed: 0 nothing, 1 the space, 2 all white space. Remaining spaces become ▁
+    # The separator of words that is removed: 0 none, 1 the space, 2 all white space. Remaining spaces become ▁
     white: int = 2,
     mark: bool = True,  # Put ▁ before words that do not begin with it
-    apart: bool = True,  # Encode each word by itself
+    apart: bool = True,  # Encode each word separately
     cut: bool = True,  # Split before each ▁
     survey: bool = False,  # Compute certificates for 32-bit sums
     goes_on: bool = False,  # Does a span that does not begin with white space continue a word?
@@ -161,7 +161,7 @@ def _is_white(a, i):
 
 @kernel
 def _width(c):
-    "Bytes of the character that begins with c."
+    "The width in bytes of the character that begins with c."
     if c < 0x80:
         return ONE
     if c < 0xE0:
@@ -171,7 +171,7 @@ def _width(c):
 # %% ../../nbs/unigram/10_span_encoder.ipynb #a945d2b0
 @kernel
 def _put(src, a, b, work, o, safe_cut_regex, numbers):
-    "Write the characters src[a:b] as the model sees them; the new end, beyond `work` if it is too short; does a word begin then?"
+    "Append src[a:b], normalized; returns the new end, beyond `work` if it is too short, and whether a word begins then."
     kind, capacity = numbers[KIND], np.uint64(len(work))
     while a < b:
         c, w = src[a], _width(src[a])
@@ -222,7 +222,7 @@ def _key_at(a, i, end, rules, limit):
 # %% ../../nbs/unigram/10_span_encoder.ipynb #b678bd16
 @kernel
 def _chunk(buf, i, end, alone, rules):
-    "One step by SentencePiece's rule: (bytes taken, start of what replaces them or -1)."
+    "One step by SentencePiece's rule: (number of bytes, start of their replacement or -1)."
     # the longest kept spelling, else the longest key, else a character
     node, n = np.uint64(0), 0
     j, limit = i, NESTED_SPELLINGS
@@ -243,7 +243,7 @@ def _chunk(buf, i, end, alone, rules):
 # %% ../../nbs/unigram/10_span_encoder.ipynb #417afd54
 @kernel
 def _end_after_signs(buf, i, end, chars):
-    "Where a cluster ends that begins with signs which join what follows."
+    "The end of a cluster that begins with signs which join with what follows."
     j, kind = i, np.uint8(PREPENDS)
     while j < end and kind == PREPENDS:
         code, w = decode_at(buf, j)
@@ -260,15 +260,15 @@ def _end_after_signs(buf, i, end, chars):
 
 @kernel
 def _cluster(buf, first, i, end, chars, rules):
-    "The cluster at buf[i] by HF's rule: (bytes taken, start of what replaces them or -1, end of what is taken singly)."
-    # if it has less than six bytes and begins with a key, it is replaced as a whole; no bytes where that is not certain
+    "The cluster at buf[i] by HF's rule: (bytes, start of their replacement or -1, end of characters to be taken singly)."
+    # with less than six bytes and a key as its prefix, it is replaced as a whole; 0 bytes if that is not certain
     code, w = decode_at(buf, i)
     kind = chars[KINDS + code] if code < 65536 else np.uint8(0)
     if kind == PREPENDS:
         n, start = _key_at(buf, i, min(i + 5, end), rules, 1)
         if n != 0:
             return 0, -1, i
-        # no key begins here, so its characters are taken one by one
+        # no key begins here, so its characters are processed one by one
         return w, -1, _end_after_signs(buf, i, end, chars)
     j = i + w
     while kind != CONTROLS and j < end:
@@ -296,7 +296,7 @@ def _cluster(buf, first, i, end, chars, rules):
 # %% ../../nbs/unigram/10_span_encoder.ipynb #3bc26d12
 @kernel
 def _special(buf, first, i, end, clusters, chars, alone, rules, single):
-    "One step where the map may matter: as `_cluster`; 0 or fewer bytes for Python."
+    "One step where the map may matter, as in `_cluster`; 0 or fewer bytes: left to Python."
     if not clusters:
         n, start = _chunk(buf, i, end, alone, rules)
     elif i >= single:
@@ -311,12 +311,12 @@ def _special(buf, first, i, end, clusters, chars, alone, rules, single):
 # %% ../../nbs/unigram/10_span_encoder.ipynb #11a8829d
 @kernel
 def _normalize_on(buf, first, i, stop, end, t, work, o, safe_cut_regex, single):
-    "Go on writing the span buf[first:end] as the model sees it, from i on up to about `stop`."
-    # (where it stopped; its bytes, more than len(work) if it does not fit, -1 for Python; two numbers to go on with)
+    "Continue to normalize the span buf[first:end], from i up to about `stop`."
+    # (where it stopped; bytes written, more than len(work) if it does not fit, -1 for Python; two numbers to continue with)
     i, stop = np.uint64(i), np.uint64(stop)
     o, capacity = np.uint64(o), np.uint64(len(work))
     last = len(t.chars) - 5
-    # a call that takes `t` counts the references of six arrays
+    # passing `t` to a call would count the references of six arrays
     chars, numbers = t.chars, t.numbers
     alone, rules = t.alone, t.rules
     clusters = t.numbers[CLUSTERS] == 1
@@ -351,7 +351,7 @@ def _normalize_on(buf, first, i, stop, end, t, work, o, safe_cut_regex, single):
 # %% ../../nbs/unigram/10_span_encoder.ipynb #e57ca8e3
 @kernel
 def _normalize(buf, first, end, t, work):
-    "Write the span as the model sees it; its bytes, more than len(work) if it does not fit, -1 for Python."
+    "Normalize the span; returns its bytes, more than len(work) if it does not fit, -1 for Python."
     begins = t.numbers[KIND] > 0 and t.numbers[GOES_ON] == 0
     _, o, _, _ = _normalize_on(buf, first, first, end, end, t, work, 0, begins, first)
     return o
@@ -369,8 +369,8 @@ def _reset(totals, p, front):
 # %% ../../nbs/unigram/10_span_encoder.ipynb #b1a1ae54
 @kernel
 def _paths_on(work, a, p, front, stop, n, trie, score, rounded, totals, links):
-    "Extend the best paths through work[a:a+n] from places p to stop - 1; (last place touched, number reached, largest total)."
-    # totals: two for each place; links: the last piece of the best path there, and where that begins
+    "Extend the best paths through work[a:a+n] from positions p to stop - 1; (last position touched, number reached, largest total)."
+    # totals: two for each position; links: the last piece of the best path there, and where that begins
     unk = score[np.uint64(len(score) - 1)]
     count, reach = 0, 0.0
     root = trie[np.uint64(0)] >> FIELD & PLACE
@@ -424,14 +424,14 @@ def _best_paths(work, a, n, t, base, rounded, totals, links):
 # %% ../../nbs/unigram/10_span_encoder.ipynb #4648d3cb
 def scratch(
     size: int,  # Maximum bytes of a normalized span
-) -> tuple:  # work, totals and links, as the kernels take them
+) -> tuple:  # work, totals and links, to be passed to the kernels
     "Scratch arrays for spans."
     return np.empty(size, np.uint8), np.empty(2 * size + 2), np.empty(size + 1, np.uint64)
 
 # %% ../../nbs/unigram/10_span_encoder.ipynb #8302f67a
 @kernel
 def _write_unknown(work, a, b, numbers, ids, o, stop):
-    "The ids of the unknown run work[a:b]; their end, or beyond `stop` for Python."
+    "Write the ids of the unknown run work[a:b]; returns their end, or beyond `stop` for Python."
     spelled, k = numbers[BYTES] == 1, a
     while spelled and k < b:
         spelled, k = numbers[work[k]] >= 0, k + ONE
@@ -447,8 +447,8 @@ def _write_unknown(work, a, b, numbers, ids, o, stop):
 
 @kernel
 def _trace(n, unk, totals, links):
-    "Write where the next piece ends at each place of the best path; (the smallest lead on it, is the unknown piece on it?)."
-    # over the totals of the second best path
+    "Write the end of the next piece at each position of the best path; (the smallest lead on it, is the unknown piece on it?)."
+    # written over the totals of the second best path
     e, after = n, n
     margin, spelled = np.inf, False
     while e > 0:
@@ -465,13 +465,13 @@ def _trace(n, unk, totals, links):
 
 @kernel
 def _next(totals, p):
-    "Where the piece that begins at p ends, after `_trace`."
+    "The end of the piece that begins at p, after `_trace`."
     return np.uint64(totals[p + p + ONE])
 
 # %% ../../nbs/unigram/10_span_encoder.ipynb #fc6e17db
 @kernel
 def _write_pieces(work, a, p, n, numbers, totals, links, ids, o, stop):
-    "The ids of the traced path from place p to n; (their end, beyond `stop` for Python; the length of unknown runs)."
+    "Write the ids of the traced path from position p to n; (their end, beyond `stop` for Python; the length of unknown runs)."
     long = 0  # characters of each unknown run; 0: there is none, -1: they differ
     while p < n and o <= stop:
         e = _next(totals, p)
@@ -493,7 +493,7 @@ def _write_pieces(work, a, p, n, numbers, totals, links, ids, o, stop):
 
 @kernel
 def _write_path(work, a, n, t, totals, links, ids, o, stop):
-    "The ids of the best path; (their end, beyond `stop` for Python; the smallest lead; the length of unknown runs)."
+    "Write the ids of the best path; (their end, beyond `stop` for Python; the smallest lead; the length of unknown runs)."
     a, p, n = np.uint64(a), np.uint64(0), np.uint64(n)
     numbers = t.numbers
     margin, spelled = _trace(n, np.uint64(numbers[UNK] + 1), totals, links)
@@ -506,20 +506,20 @@ def _write_path(work, a, n, t, totals, links, ids, o, stop):
 @kernel
 def encode_span(
     buf: np.ndarray,  # Buffer of a text, uint8
-    i: int,  # Where the span begins
-    end: int,  # Where it ends
+    i: int,  # Start of the span
+    end: int,  # End of the span
     t: UnigramTables,  # The model
     base: float,  # The sum before it
     rounded: bool,  # Are sums rounded to 32 bits?
     work: np.ndarray,  # See `scratch`
     totals: np.ndarray,  # See `scratch`
     links: np.ndarray,  # See `scratch`
-    ids: np.ndarray,  # Takes the ids, uint32
-    o: int,  # Where in `ids` they begin
-    stop: int,  # Where they have to end
+    ids: np.ndarray,  # Receives the ids, uint32
+    o: int,  # Start of the ids in `ids`
+    stop: int,  # Maximum end of the ids
     # (their end, -1: for Python, -2: `work` is too short; a certificate, or the size it needs; the sum after)
 ) -> tuple:
-    "The ids of the span buf[i:end]."
+    "Write the ids of the span buf[i:end]."
     n = _normalize(buf, i, end, t, work)
     a, sure = 0, np.int64(0.99 * RESET)
     out, stop = np.uint64(o), np.uint64(stop)
@@ -550,20 +550,20 @@ def encode_span(
 )
 def encode_new_spans(
     buf: np.ndarray,  # Buffer of a text, uint8
-    at: np.ndarray,  # Where spans begin, int64
+    at: np.ndarray,  # Starts of spans, int64
     length: np.ndarray,  # Their bytes, int64
-    j: int,  # The first span to encode; `bounds[j]` is where its ids begin
-    m: int,  # The span after the last
+    j: int,  # The first span to encode; its ids start at `bounds[j]`
+    m: int,  # One past the last span
     t: UnigramTables,  # The model
     rounded: bool,  # Are sums rounded to 32 bits?
     work: np.ndarray,  # See `scratch`
     totals: np.ndarray,  # See `scratch`
     links: np.ndarray,  # See `scratch`
-    ids: np.ndarray,  # Takes the ids, uint32: at least 4 a byte and 16 a span
-    bounds: np.ndarray,  # (m + 1,) int64: where the ids of each span begin and end
-    extra: np.ndarray,  # (m,) uint32: bit 24 for Python, else a certificate, or 0
+    ids: np.ndarray,  # Receives the ids, uint32: capacity for at least 4 per byte and 16 per span
+    bounds: np.ndarray,  # (m + 1,) int64: receives the bounds of the ids of each span
+    extra: np.ndarray,  # (m,) uint32: receives bit 24 for Python, else a certificate, or 0
 ) -> tuple:  # The first span for which `work` is too short, or m; the size it needs
-    "The ids of spans j to m - 1."
+    "Write the ids of spans j to m - 1."
     while j < m:
         if t.numbers[SURVEY] == 1 and length[j] > LONG:
             bounds[j + 1], extra[j] = bounds[j], 0
@@ -582,20 +582,20 @@ def encode_new_spans(
     return j, 0
 
 # %% ../../nbs/unigram/10_span_encoder.ipynb #f579c16a
-# Places in the state of a long span: where in the text the next part begins, bytes in `work`, does a word begin, up to where
-# characters are taken singly, last place touched, last place known or -1, bytes that `work` lacks
+# Indices in the state of a long span: start of the next part in the text, bytes in `work`, does a word begin, end of characters
+# taken singly, last position touched, last position known or -1, bytes that `work` lacks
 TEXT, HELD, BEGINS, SINGLE, FRONT, KNOWN, NEEDED = range(7)
 # and in its path: where it enters this part, where it enters the next, is the piece before the part unknown
 ENTRY, LEAVE, UNKNOWN = range(3)
-FORWARDS, BACKWARDS, WRITE = range(3)  # What is done with a part
+FORWARDS, BACKWARDS, WRITE = range(3)  # Task for a part
 OUTSIDE = np.uint64(
     0xFFFFFFFF
-)  # The link of a place whose last piece begins before the part, or of a word's beginning
+)  # The link of a position whose last piece begins before the part, or of a word's beginning
 
 
 @kernel
 def _trace_part(e, unk, totals, links):
-    "Write where the next piece ends at each place of the best path to e; (where it enters, is the unknown piece on it?)."
+    "Write the end of the next piece at each position of the best path to e; (where it enters, is the unknown piece on it?)."
     spelled = False
     while links[e] & OUTSIDE != OUTSIDE:
         p = links[e] & OUTSIDE
@@ -608,12 +608,12 @@ def _trace_part(e, unk, totals, links):
 
 @kernel
 def _write_part(work, a, p, e, ended, t, totals, links, ids, o, path):
-    "Write the ids of the traced path from p to e; where they end."
+    "Write the ids of the traced path from p to e; returns their end."
     if p < e:
         unknown = links[_next(totals, p)] >> HALF == 0
         out, _ = _write_pieces(work, a, p, e, t.numbers, totals, links, ids, o, np.uint64(len(ids)))
         if unknown and path[UNKNOWN] == 1 and t.numbers[FUSE] == 1 and t.numbers[BYTES] == 0:
-            for k in range(o + ONE, out):  # a run of unknown characters has its id already
+            for k in range(o + ONE, out):  # a run of unknown characters already has its id
                 ids[np.uint64(k) - ONE] = ids[np.uint64(k)]
             out -= ONE
         o = out
@@ -625,7 +625,7 @@ def _write_part(work, a, p, e, ended, t, totals, links, ids, o, path):
 
 @kernel
 def _keep_open(work, a, n, c, totals, links, state):
-    "Keep the places from c on, of n, and their bytes; whether one of them is reached."
+    "Keep the positions from c on, of n, and their bytes; returns whether one of them is reached."
     reached = False
     for q in range(n - c + 1):
         to, source = np.uint64(q), np.uint64(q + c)
@@ -647,20 +647,20 @@ def _keep_open(work, a, n, c, totals, links, state):
 )
 def encode_part(
     span: np.ndarray,  # A long span, uint8
-    stop: int,  # Where its next part ends
+    stop: int,  # End of its next part
     longest: int,  # Bytes of the longest piece, at least 4
     t: UnigramTables,  # The model
     rounded: bool,  # Are sums rounded to 32 bits?
-    work: np.ndarray,  # See `scratch`; the beginning holds what is open, like that of the next two
+    work: np.ndarray,  # See `scratch`; starts with unfinished content, like the next two
     totals: np.ndarray,  # See `scratch`
     links: np.ndarray,  # See `scratch`
-    ids: np.ndarray,  # Takes the ids, uint32, as many as `links`
+    ids: np.ndarray,  # Receives the ids, uint32, as many as `links`
     state: np.ndarray,  # (7,) int64
     base: np.ndarray,  # (1,) float64: the sum before the word
     path: np.ndarray,  # (3,) int64
     task: int,  # FORWARDS, BACKWARDS or WRITE
-) -> int:  # How many ids there are; -1: for Python, -2: `work` is too short, and nothing was done
-    "The next part of a span."
+) -> int:  # Number of ids; -1: for Python, -2: `work` is too short, and nothing was done
+    "Process the next part of a span."
     end, first = len(span), True
     i, o, begins, single = _normalize_on(
         span, 0, state[TEXT], stop, end, t, work, state[HELD], state[BEGINS] == 1, state[SINGLE]
@@ -723,7 +723,7 @@ PART = 1 << 16  # Bytes of a long span that are encoded at once
 
 
 class LongSpan:
-    "A long span on its way through a model."
+    "A long span that is being encoded."
 
     def __init__(
         self,
@@ -742,7 +742,7 @@ class LongSpan:
         self.ids = np.empty(len(self.arrays[2]), np.uint32)
 
     def checkpoint(self) -> tuple:  # For `go_back`
-        "What the next part depends on."
+        "The state on which the next part depends."
         held = int(self.state[HELD])
         work, totals, links = self.arrays
         return (
@@ -757,7 +757,7 @@ class LongSpan:
         self,
         checkpoint: tuple,  # From `checkpoint`
     ):
-        "Go back to the beginning of a part."
+        "Return to the beginning of a part."
         state, base, *held = checkpoint
         self.state[:], self.base[:] = state, base
         for array, first in zip(self.arrays, held, strict=True):
@@ -766,8 +766,8 @@ class LongSpan:
     def step(
         self,
         task: int,  # FORWARDS, BACKWARDS or WRITE
-    ) -> int:  # How many ids there are; -1: for Python
-        "Take the next part."
+    ) -> int:  # Number of ids; -1: for Python
+        "Process the next part."
         while True:
             stop = min(int(self.state[TEXT]) + PART, len(self.span))
             n = int(
@@ -799,7 +799,7 @@ def encode_long(
     rounded: bool,  # Are sums rounded to 32 bits?
     longest: int,  # Bytes of the longest piece
     base: np.ndarray,  # (1,) float64: the sum before the span; changed to the one after it
-) -> Iterator[np.ndarray] | None:  # Ids in pieces, each valid until the next; None: it is left to Python
+) -> Iterator[np.ndarray] | None:  # Arrays of ids, each valid until the next; None: left to Python
     "The ids of a long span, part by part."
     long, checkpoints = LongSpan(span, tables, rounded, longest, base), []
     while long.state[TEXT] < len(span):
@@ -817,7 +817,7 @@ def encode_long(
 
 
 def _written(long, checkpoints, leaves, base):
-    "The ids of all parts, whose path is known by where it leaves each of them."
+    "The ids of all parts, given where the path leaves each of them."
     long.path[UNKNOWN] = 0
     for checkpoint in checkpoints:
         long.go_back(checkpoint)
