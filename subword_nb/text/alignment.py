@@ -196,7 +196,7 @@ def _blocks(a, b):
 def align_by_difference(
     before: Aligned,  # The text that a function was given
     after: str,  # The text that it returned
-) -> Aligned:  # `after`, aligned by what it has in common with the text before
+) -> Aligned:  # `after`, aligned by the substrings it shares with the text before
     "Guess the spans of a text made by a function that keeps no record."
     if after == before.text:
         return before
@@ -206,7 +206,7 @@ def align_by_difference(
     while end < min(len(a), len(b)) and a[-1 - end] == b[-1 - end]:
         end += 1
     if end == len(a):
-        end = 0  # something was put in front
+        end = 0  # something was prepended
     for i, i2, j, j2 in _blocks(a[: len(a) - end], b[: len(b) - end]):
         if i2 - i == j2 - j:
             spans += char_spans[i:i2]

@@ -339,7 +339,7 @@ def longest_ref(
     rules: Mapping[str, str],  # Key → replacement
     text: str,  # Any text
 ) -> str:  # The text as SentencePiece normalizes it
-    "Replace the longest key at each place, copy what no key begins."
+    "Replace the longest key at each position; copy characters with which no key begins."
     out, at = [], 0
     while at < len(text):
         keys = [text[at:end] for end in range(at + 1, len(text) + 1) if text[at:end] in rules]
@@ -491,7 +491,7 @@ def graphemes(
 
 # %% ../../nbs/text/02_charsmap.ipynb #022b8961
 class _Tables:
-    "A map as it is used: what has been looked up is remembered."
+    "A map with caches of its lookups."
 
     def __init__(self, blob):
         self.blob = blob
@@ -692,7 +692,7 @@ def without_redundant(
 
 # %% ../../nbs/text/02_charsmap.ipynb #2a285579
 def _replaced(rules, text, most):
-    "Replace the longest key of up to `most` characters at each place, copy what no key begins."
+    "Replace the longest key of up to `most` characters at each position; copy other characters."
     out, at = "", 0
     while at < len(text):
         for n in range(min(most, len(text) - at), 0, -1):

@@ -32,14 +32,14 @@ _ENDS = {
 
 
 def _refuse(pattern, problem):
-    "The error for what no automaton can do."
+    "The error for a pattern that an automaton cannot implement."
     return ValueError(
         f"pattern must be one that an automaton can follow, got {pattern[:60]!r}, which {problem}; use compile_pattern"
     )
 
 # %% ../../nbs/text/12_dfa.ipynb #9360b7ca
 def _regular(pattern, node):
-    "The tree without what an automaton cannot do, which is refused; ends become lookaheads."
+    "The tree; an error for nodes that an automaton cannot implement; ends become lookaheads."
     kind = node[0]
     if kind == "set":
         return node

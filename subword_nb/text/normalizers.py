@@ -67,7 +67,7 @@ _all_ = [
 class Normalizer:
     "What all normalizers can do."
 
-    escapes_spaces = False  # Has it options of its own for a dummy prefix, and for spaces that become ▁?
+    escapes_spaces = False  # Has it options of its own for a dummy prefix, and for turning spaces into ▁?
 
     if TYPE_CHECKING:  # what each of them has
 
@@ -89,7 +89,7 @@ class Normalizer:
     def align(
         self,
         text: str | Aligned,  # Any text, or one that has been changed already
-    ) -> Aligned:  # The normalized text, each character with its place in the original
+    ) -> Aligned:  # The normalized text, each character with its span in the original
         "Normalize a text and record where each character came from."
         if not isinstance(text, (str, Aligned)):
             raise ValueError(f"text must be a str or Aligned, got {type(text).__name__}; decode bytes first")
@@ -273,7 +273,7 @@ class Strip(Normalizer):
 class Prepend(Normalizer):
     "Put a text in front, unless the text is empty."
 
-    prepend: str = "▁"  # What is put in front
+    prepend: str = "▁"  # The text to prepend
 
     def __post_init__(self):
         _check_text(self, "prepend")
@@ -300,10 +300,10 @@ class Prepend(Normalizer):
 # %% ../../nbs/text/08_normalizers.ipynb #89fbeb8e
 @dataclass(frozen=True)
 class Replace(Normalizer):
-    "Write a content in the place of every match."
+    "Replace every match by a content."
 
     pattern: str  # What is replaced: text, or {"Regex": …} or {"String": …} as files have it
-    content: str  # What is put in its place
+    content: str  # The replacement
     regex: bool = False  # Is the pattern a regular expression?
 
     def __post_init__(self):
@@ -465,7 +465,7 @@ def normalize_word(
 
 
 def _in_turn(steps, x, size):
-    "Functions one after the other."
+    "Functions in sequence."
     first = size(x)
     for step in steps:
         x = step(x)
@@ -476,7 +476,7 @@ def _in_turn(steps, x, size):
 # %% ../../nbs/text/08_normalizers.ipynb #9b584167
 @dataclass(frozen=True, eq=False, repr=False)
 class Sequence(Nested, Normalizer):
-    "Normalizers one after the other."
+    "Normalizers in sequence."
 
     normalizers: tuple | list = ()  # The steps, in order; a Sequence among them is replaced by its steps
 

@@ -214,7 +214,7 @@ def _metaspace_pattern(r, scheme, split):
 
 
 def _needs_prefix(self, text, first):
-    "Whether the replacement has to be put in front."
+    "Whether the replacement must be prepended."
     return (
         text != ""
         and (self.prepend_scheme == "always" or self.prepend_scheme == "first" and first)
@@ -234,7 +234,7 @@ def _metaspace_split(self, aligned):
 # %% ../../nbs/text/10_pretokenizers.ipynb #874418e8
 @dataclass(frozen=True, eq=False, repr=False)
 class Sequence(Nested, PreTokenizer):
-    "Pre-tokenizers one after the other, each splitting the pieces of the one before."
+    "Pre-tokenizers in sequence, each splitting the pieces of the one before."
 
     pretokenizers: tuple | list  # The steps, in order; a Sequence among them is replaced by its steps
 
@@ -377,7 +377,7 @@ class Callable(PreTokenizer):
 
 # %% ../../nbs/text/10_pretokenizers.ipynb #0177b62d
 def _checked_spans(found, n, function):
-    "The spans of pieces, none empty; what is out of order or out of the text is an error."
+    "The spans of pieces, none empty; an error for spans out of order or outside of the text."
     out, at = [], 0
     for span in found:
         is_pair = isinstance(span, (tuple, list)) and len(span) == 2
@@ -410,7 +410,7 @@ _MADE = {
 
 
 def _refuse_word(spec):
-    "A word that is no name: an error with the nearest ones."
+    "An error for an unknown name, with the nearest ones."
     names = [*dict.fromkeys([*PATTERNS, *_MADE])]
     plain = {re.sub(r"\W|_", "", n): n for n in names}
     from difflib import get_close_matches
@@ -454,7 +454,7 @@ def pretokenizer(
 
 # %% ../../nbs/text/10_pretokenizers.ipynb #542a3c3d
 def byte_level(
-    # As `pretokenizer` takes it: a name, a regular expression, a function, a component or None
+    # A name, a regular expression, a function, a component or None, as for `pretokenizer`
     pattern="gpt2",
 ) -> PreTokenizer:  # Its pieces are spelled in the visible alphabet
     "The pre-tokenizer of byte-level BPE with any split pattern."

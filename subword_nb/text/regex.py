@@ -52,7 +52,7 @@ def gpt2_split_ref(
             while j < len(text) and _kind(text[j]) == "space":
                 j += 1
             if j < len(text) and j - i > 1:
-                j -= 1  # the last one belongs to what follows
+                j -= 1  # the last one belongs to the next match
         out.append(text[i:j])
         i = j
     return out
@@ -109,7 +109,7 @@ def _write_char(code):
 
 # %% ../../nbs/text/06_regex.ipynb #1f928fa6
 def _write_set(ranges, top):
-    "A set as a class of `re`, without what is not below `top`; if nothing is left, the class of nothing."
+    "A set as a class of `re`, without code points from `top` on; if nothing is left, the empty class."
     cut = [(a, min(b, top)) for a, b in ranges if a < top]
     if not cut:
         return r"[^\x00-\U0010FFFF]"
@@ -137,7 +137,7 @@ class _Timed:
     def __init__(self, name, source):
         self.name, self.source = name, source
         try:
-            re.compile(source)  # what is wrong is said at once, and most of it `re` knows
+            re.compile(source)  # report most errors of the pattern at once
         except (re.error, RecursionError):
             _ = self.compiled  # `regex` may read it, or raise the error
 
@@ -239,7 +239,7 @@ def _compiled_again(pattern, dialect):
 
 
 class _Compiled:
-    "A pattern's parts and what has been compiled from them so far."
+    "The parts of a pattern, and the patterns compiled from them so far."
 
     def __init__(self, pattern, *, dialect="rust", version=sys.version_info):
         self.pattern = pattern
@@ -255,7 +255,7 @@ class _Compiled:
         self.in_ascii = self._compiled[0x80] if self.usual else None
 
     def __getattr__(self, name):
-        "The parts and what follows from them, read when first asked for."
+        "The parts and derived data, computed when first needed."
         if name not in ("parts", "needs", "engine", "emulated", "linear"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         try:
@@ -283,14 +283,14 @@ class _Compiled:
         return _compiled_again, (self.pattern, self.dialect)
 
     def _at(self, top):
-        "The pattern for text whose characters are all below `top`, compiled when first asked for."
+        "The pattern for text whose characters are all below `top`, compiled when first needed."
         if top not in self._compiled:
             self._compiled[top] = _compile_parts(self, top)
         return self._compiled[top]
 
 # %% ../../nbs/text/06_regex.ipynb #77b0a1ea
 class _StandIns(dict):
-    "Character above U+FFFF → one of the basic plane in the same sets; worked out when first asked for."
+    "Character above U+FFFF → one of the basic plane in the same sets; computed when first needed."
 
     def __init__(self, sets):
         # a code point is in a set if an odd number of edges are at or below it
@@ -324,7 +324,7 @@ def _masked(self, text):
 
 # %% ../../nbs/text/06_regex.ipynb #38199274
 class _Symbols(dict):
-    "Code point → a character for the classes that it is in; worked out when first asked for."
+    "Code point → a character for the classes that it is in; computed when first needed."
 
     def __init__(self, sets):
         toggles = {0: 0}
@@ -500,6 +500,6 @@ def pretokenize(
     text: str,  # Any text
     *,
     pattern: str = "gpt2",  # A name from `PATTERNS`, or a regular expression
-) -> list[str]:  # The matches, in order; what no match covers is left out
+) -> list[str]:  # The matches, in order; text between matches is left out
     "Split text into pretokens."
     return compile_pattern(pattern).findall(text)

@@ -48,7 +48,7 @@ def _listed(rows):
 @cache
 def named_set(
     name: str,  # "alpha", "digit", "punct" and so on
-) -> tuple | None:  # Canonical ranges; None if there is no such name
+) -> tuple | None:  # Canonical ranges; None for an unknown name
     "The code points of [:name:] as Oniguruma has them; Rust's are those below 128."
     u = code_point_ranges
     made = {
@@ -137,7 +137,7 @@ _NO_ONIG = re.compile("is|.*[=&]|(bidim(irrored)?|incb)$")
 
 
 def _asked(plain, block):
-    "How `regex` is asked for a property."
+    "The form of a property for `regex`."
     if block or re.match("sc(ript)?=[a-z]", plain):
         return [plain]
     if re.fullmatch(r"[a-z]\w*", plain):
@@ -180,7 +180,7 @@ def property_set(
             name = value
         name = re.sub(
             r"(?i)\A[\s_-]*is(?![\s_-]*(c|cs|alnum|blank|word)[\s_-]*\Z)", "", name
-        )  # isc is a property of its own, and so on
+        )  # isc is a property by itself, and so on
     plain = _loose(name)
     if onig and plain == "word":
         return word_set(onig=True, in_class=in_class)
@@ -198,7 +198,7 @@ def property_set(
 
 # %% ../../nbs/text/04_regex_syntax.ipynb #7601d0cf
 class _Source:
-    "A pattern and a place in it."
+    "A pattern and a position in it."
 
     def __init__(self, src, onig):
         self.src = src
@@ -217,7 +217,7 @@ class _Source:
         return got
 
     def match(self, pattern):
-        "Read what a pattern matches at the current position."
+        "Parse the items that match at the current position."
         m = re.compile(pattern).match(self.src, self.pos)
         if m:
             self.pos = m.end()
@@ -230,7 +230,7 @@ class _Source:
 
 # %% ../../nbs/text/04_regex_syntax.ipynb #97b62df3
 class _Scan(_Source):
-    "A pattern being read: the place, the flags in force, and what has been written so far."
+    "A pattern that is being parsed: the position, the flags in force, and the output so far."
 
     def __init__(self, src, onig):
         super().__init__(src, onig)
@@ -372,7 +372,7 @@ def _folded(s, ranges, negated=False):
 
 # %% ../../nbs/text/04_regex_syntax.ipynb #f900389b
 class _Letter(tuple):
-    "The set of a letter whose case is ignored; `folding` says which, `behind` whether it stands in a lookbehind."
+    "The set of a letter whose case is ignored; `folding` gives the rule, `behind` is true in a lookbehind."
 
     def __new__(cls, s, code):
         folding = _foldings()[0].get(code, chr(code))
@@ -563,7 +563,7 @@ def _anchor(s, c):
     if s.onig or "m" in s.flags:
         starts = (
             r"(?:\A|(?<=\n)(?!\Z))" if s.onig else "(?m:^)"
-        )  # no line begins behind the last newline there
+        )  # no line begins after the last newline there
         s.put(starts if c == "^" else "(?m:$)", atom=False)
     else:
         s.put(r"\A" if c == "^" else r"\Z", atom=False)
@@ -592,7 +592,7 @@ def _open_group(s):
             return
         if not s.onig:
             raise s.error("flags in mid-pattern are not supported; write (?i:...)", at)
-        before = None  # a group without parentheses of its own, up to the end of the one it is in
+        before = None  # a group without parentheses of its own, up to the end of the enclosing one
     if m and m["look"] == ">":
         s.needs.add("compound possessive")
     if not m or m["name"]:

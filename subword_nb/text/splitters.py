@@ -119,7 +119,7 @@ class PreTokenizer(_Hooks):
     def split_aligned(
         self,
         aligned: Aligned | str,  # A text that may have been changed already
-    ) -> list[Aligned]:  # Its pieces; their spans are places in the original
+    ) -> list[Aligned]:  # Its pieces; their spans are offsets in the original
         "The pieces of a text, aligned with the original."
         if not isinstance(aligned, (str, Aligned)):
             raise _not_text(aligned)
@@ -149,7 +149,7 @@ class Split(PreTokenizer):
     "Cut at the matches of a pattern."
 
     pattern: str | dict  # A name from `PATTERNS`, a regular expression, {"Regex": …} or {"String": text}
-    behavior: str = "isolated"  # A name from `BEHAVIORS`: what becomes of a match
+    behavior: str = "isolated"  # A name from `BEHAVIORS`: how a match is used
     invert: bool = False  # Swap the roles of matches and of the gaps between them
     dialect: str = "oniguruma"  # Read an expression as HF does, "oniguruma", or as tiktoken does, "rust"
 
@@ -188,7 +188,7 @@ class Split(PreTokenizer):
 
 # %% ../../nbs/text/09_splitters.ipynb #1f686063
 def _check_behavior(behavior):
-    "Refuse what is no behaviour."
+    "Raise an error for an unknown behaviour."
     if behavior not in BEHAVIORS:
         raise ValueError(f"behavior must be one of {', '.join(BEHAVIORS)}, got {behavior!r}")
 
@@ -343,7 +343,7 @@ PUNCTUATION = r"[\p{P}$+<=>^`|~\u{166D}\u{111C9}]&&[^" + _LATER_RANGES + "]"
 class Punctuation(PreTokenizer):
     "Cut at every punctuation character."
 
-    behavior: str = "isolated"  # A name from `BEHAVIORS`: what becomes of one
+    behavior: str = "isolated"  # A name from `BEHAVIORS`: how a match is used
     _at_space = "keeps"
 
     def __post_init__(self):
@@ -505,7 +505,7 @@ def script(
 
 # %% ../../nbs/text/09_splitters.ipynb #ed2e06a8
 class _Letters(dict):
-    "Code point → a letter for its script, a space for none; worked out when first asked for."
+    "Code point → a letter for its script, a space for none; computed when first needed."
 
     def __missing__(self, code):
         name = script(chr(code))

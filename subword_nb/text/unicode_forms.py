@@ -74,7 +74,7 @@ def _ordered(text, form):
 
 # %% ../../nbs/text/00_unicode_forms.ipynb #a3d98ca9
 def _check_text(text):
-    "Refuse what is no `str`."
+    "Raise an error for anything but a `str`."
     if not isinstance(text, str):
         raise ValueError(f"text must be a str, got {type(text).__name__}; decode bytes first")
 
@@ -99,7 +99,7 @@ def normal_form(
 
 # %% ../../nbs/text/00_unicode_forms.ipynb #e82a85e4
 class _Parts(dict):
-    "Character → (class, character, change) of each part, worked out when first asked for."
+    "Character → (class, character, change) of each part, computed when it is first needed."
 
     def __init__(self, form):
         self.form = form
@@ -212,7 +212,7 @@ def is_nonspacing(
 def strip_marks(
     text: str,  # Any text
 ) -> str:  # Decomposed, without nonspacing marks
-    "Decompose, then drop what was an accent or looks like one to Unicode."
+    "Decompose, then drop accents and what Unicode classifies like accents."
     return "".join(c for c in normal_form(text, form="NFD") if not is_nonspacing(c))
 
 # %% ../../nbs/text/00_unicode_forms.ipynb #1d7b177c
@@ -245,7 +245,7 @@ def lower_char(
 
 # %% ../../nbs/text/00_unicode_forms.ipynb #0db0f153
 class CharTable(dict):
-    "Code point → what it becomes (None: nothing), worked out when first asked for."
+    "Code point → its replacement (None: nothing), computed when it is first needed."
 
     def __init__(
         self,
@@ -293,7 +293,7 @@ def bert_normalize_ref(
     strip: bool = True,  # `strip_accents`
     lower: bool = True,  # `lowercase`
 ) -> str:  # The text as BERT's tokenizer reads it
-    "BERT's four steps, one after the other."
+    "BERT's four steps in sequence."
     if clean:
         text = clean_text(text)
     if chinese:
