@@ -87,14 +87,14 @@ def load_snapshot(
 
 # %% ../../nbs/train/03_checkpoints.ipynb #92f7b198
 class Checkpoint:
-    "What a run has reached: `counts`, once all is counted, and `snapshot`, once something is learned; None before."
+    "The progress of a run: `counts`, once everything is counted, and `snapshot`, once something is learned; None before."
 
     def __init__(
         self,
-        folder: str | Path,  # Made if it does not exist
-        facts: dict,  # What the run is: text, numbers and lists by name
+        folder: str | Path,  # Created if it does not exist
+        facts: dict,  # Identification of the run: text, numbers and lists by name
         *,
-        every: float = 60.0,  # Seconds from snapshot to snapshot
+        every: float = 60.0,  # Seconds between snapshots
     ):
         self.folder = Path(os.path.expanduser(folder))
         self.facts = json.loads(json.dumps(facts))
@@ -105,7 +105,7 @@ class Checkpoint:
             raise NotADirectoryError(f"{self.folder} is a file; name a folder for the checkpoint")
         self.folder.mkdir(parents=True, exist_ok=True)
         for left in self.folder.rglob(".*.tmp"):
-            left.unlink()  # of a run that was ended while it wrote
+            left.unlink()  # left over from a run that ended while writing
         if (self.folder / "run.json").exists():
             _go_on(self)
         elif some := next(self.folder.iterdir(), None):
@@ -119,12 +119,12 @@ class Checkpoint:
 
     @property
     def counting(self) -> Path:  # For `count_corpus`
-        "Where unfinished counts are."
+        "The folder of unfinished counts."
         return self.folder / "counting"
 
 # %% ../../nbs/train/03_checkpoints.ipynb #ad448869
 def _go_on(checkpoint):
-    "Read what an earlier run has reached."
+    "Read the progress of an earlier run."
     folder, facts = checkpoint.folder, checkpoint.facts
     try:
         found = json.loads((folder / "run.json").read_text(encoding="utf-8"))
@@ -151,7 +151,7 @@ def keep_counts(
     checkpoint: Checkpoint,  # Where
     counts: FlatCounts,  # All counts of the corpus
 ) -> None:
-    "Counting is done."
+    "Save the counts, which are complete."
     save_counts(counts, checkpoint.folder / "counts.npz")
     checkpoint.counts = counts
     for path in checkpoint.counting.glob("*"):
@@ -164,7 +164,7 @@ def keep_snapshot(
     checkpoint: Checkpoint,  # Where
     snapshot: Callable,  # () → the snapshot, made only if it is time
 ) -> None:
-    "Save what was learned so far, if it is time."
+    "Save the current state, if it is time."
     if (start := time.monotonic()) < checkpoint.due:
         return
     save_snapshot(checkpoint.folder / "state.npz", snapshot())

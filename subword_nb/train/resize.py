@@ -408,7 +408,7 @@ def train_new(
     tok: "_Tok",  # A `Tokenizer`
     source,  # A corpus, or counts, as for `train`
     *,
-    vocab_size: int | None = None,  # Number of pieces, special tokens included; None: as many as now
+    vocab_size: int | None = None,  # Number of pieces, special tokens included; None: the current number
     special_tokens: Iterable = (),  # More special tokens, after the existing ones
     # Special tokens found in texts by default; None: as in the tokenizer
     allowed_special: str | Collection[str] | None = None,

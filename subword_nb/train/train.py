@@ -67,9 +67,9 @@ from ..wordpiece.trainer import wordpiece_train
 class TrainingReport(NamedTuple):
     "What happened in training."
 
-    # "full" when the vocabulary has the size asked for, else why it has not, such as "no pair left"
+    # "full" when the vocabulary has the requested size, else the reason why not, such as "no pair left"
     ended: str
-    asked: int  # The vocab_size that was asked for
+    asked: int  # The requested vocab_size
     pieces: int  # Number of pieces
     pretokens: int  # Distinct pretokens
     total: int  # All pretokens
@@ -86,7 +86,7 @@ class TrainingReport(NamedTuple):
 # %% ../../nbs/train/05_train.ipynb #12476060
 def why_short(
     report: TrainingReport,  # The report of a training
-) -> str:  # Empty where the vocabulary has the size asked for
+) -> str:  # Empty if the vocabulary has the requested size
     "Why training ended early."
     reasons = {
         "full": "",
@@ -103,7 +103,7 @@ def warn_if_short(
     *,
     stacklevel: int = 3,  # Whose line the warning names: 2 is the caller's, 3 that of who called it
 ) -> None:
-    "Warn of a vocabulary that is smaller than was asked for."
+    "Warn about a vocabulary that is smaller than requested."
     if why := why_short(report):
         warnings.warn(
             f"training ended with {report.pieces:,} pieces and not {report.asked:,}: {why}",
@@ -275,7 +275,7 @@ def _check_metaspace_at_end(counts):
 
 # %% ../../nbs/train/05_train.ipynb #9aee9c6f
 def pretoken_counts(
-    source,  # A corpus, as for `train`; counts are checked and handed on
+    source,  # A corpus, as for `train`; counts are checked and returned
     *,
     algorithm: str = "bpe",  # What they are for
     normalizer: Normalizer | str | None = "default",  # As for `train`, like all others
@@ -349,7 +349,7 @@ def _given_counts(counts, bytewise):
         if isinstance(n, bool) or not hasattr(n, "__index__") or n < 1:
             raise ValueError(f"counts must be positive integers, got {n!r} for the pretoken {p!r}")
         if isinstance(p, str):
-            encode_text(p)  # refuses what is not Unicode
+            encode_text(p)  # an error for text that is not Unicode
     return {encode_text(p) if bytewise and isinstance(p, str) else p: int(n) for p, n in counts.items()}
 
 # %% ../../nbs/train/05_train.ipynb #592d49cc
@@ -361,7 +361,7 @@ def _special_tokens(special_tokens, unk_piece):
         raise ValueError(f"special_tokens must be a list, got {special_tokens!r}; pass [] for none")
     tokens = [t if isinstance(t, AddedToken) else AddedToken(t) for t in special_tokens]
     for t in tokens:
-        encode_text(t.content)  # refuses what no file can hold
+        encode_text(t.content)  # an error for text that no file can hold
     missing = unk_piece is not None and unk_piece not in [t.content for t in tokens]
     return [AddedToken(unk_piece), *tokens] if missing else tokens
 
@@ -651,7 +651,7 @@ def learn_unigram(
 
 # %% ../../nbs/train/05_train.ipynb #04363cde
 def _unigram_of(found, unk_piece, byte_fallback, *options):
-    "A model of what was learned. It never matches byte pieces; they get scores at which other readers would not either."
+    "A model from the result of training. It never matches byte pieces; they get scores with which other readers would not either."
     piece2id = _numbered(found.pieces)
     scores = [lasting_score(round(128 * score) / 128) for score in found.scores]
     of_bytes = [f"<0x{b:02X}>" for b in range(256) if byte_fallback]
