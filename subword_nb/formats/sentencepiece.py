@@ -113,7 +113,7 @@ def _edge(proto, kind, name):
 
 
 def _processor_of(proto, add_bos, add_eos, reverse, name):
-    "What is put around a text; None for nothing."
+    "The special tokens around a text; None for none."
     prefix, suffix = (
         [_edge(proto, kind, name)] if wanted else [] for kind, wanted in (("bos", add_bos), ("eos", add_eos))
     )
@@ -176,9 +176,9 @@ class _Text:
     "What happens to a text, in SentencePiece's terms."
 
     rules: dict | None = None  # What characters become, or None
-    charsmap: bytes | None = None  # The same as it stands in a file
+    charsmap: bytes | None = None  # The same in the form of a file
     name: str = "identity"  # What such rules are called
-    front: bool = False  # Is a space put in front?
+    front: bool = False  # Is a space prepended?
     unless: bool = False  # Only where there is none?
     runs: bool = False  # Are runs of spaces made one?
     shown: bool = False  # And written as ▁?
@@ -311,7 +311,7 @@ def _adds_suffix(step):
 
 
 def _cut_side(step):
-    "Where a step cuts: before every ▁, behind it, or None for neither."
+    "Where a step splits: before every ▁, after it, or None for neither."
     if step == Split("▁", "merged_with_next"):
         return "before"
     return "behind" if step == Split("▁", "merged_with_previous") else None
@@ -531,12 +531,12 @@ def _model_in(parts, ids, kinds):
 
 # %% ../../nbs/formats/06_sentencepiece.ipynb #da8010ae
 def _translated(parts):
-    "A tokenizer in SentencePiece's terms, and what is not the same."
+    "A tokenizer in SentencePiece's terms, and the differences."
     own = type(parts.model) in _MODELS.values()
     if not own and isinstance(parts.model, (Unigram, BPE)):
         own = not spells_bytes(parts.pre_tokenizer)
     ids, kinds = _kinds(parts) if own else ({}, {})
-    model = _model_in(parts, ids, kinds)  # names what is no model of this kind
+    model = _model_in(parts, ids, kinds)  # an error for another kind of model
     text = _text_of(parts)
     for side in text.sides:
         inside, where = slice(None, -1), "before its last"
@@ -580,7 +580,7 @@ def _translated(parts):
 def as_sentencepiece(
     parts: Parts,  # The parts of a tokenizer
 ) -> Parts:  # The same with SentencePiece's own model, normalizer and decoder
-    "A tokenizer in SentencePiece's terms, or an error that names what has none."
+    "A tokenizer in SentencePiece's terms, or an error that names what cannot be expressed."
     return _translated(parts)[0]
 
 # %% ../../nbs/formats/06_sentencepiece.ipynb #a2f0669d

@@ -31,12 +31,12 @@ from ..unigram.model import Unigram, are_usual, kept_fields, most_probable
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #77b6da8c
 @dataclass(repr=False)
 class SentencePieceModel(Model):
-    "What the four models share: pieces of several kinds, and what becomes of the parts of a text."
+    "What the four models share: pieces of several kinds, and the conversion of parts to ids."
 
     piece2id: dict  # piece → id
-    scores: list  # Score of each piece at the place of its id, a 32-bit float
+    scores: list  # Score of each piece, by id, a 32-bit float
     unk_piece: str | None = None  # Replaces unknown characters; None only with byte_fallback
-    byte_fallback: bool = False  # Spell what is unknown by its bytes' pieces, <0x00> to <0xFF>
+    byte_fallback: bool = False  # Spell unknown text by the pieces of its bytes, <0x00> to <0xFF>
     # Pieces that are preferred to others (UNIGRAM), or neither joined nor split (BPE, CHAR)
     user_defined: tuple = ()
     control: tuple = ()  # Pieces that are never matched in text
@@ -195,7 +195,7 @@ def _check_pieces(model):
 
 
 def _check_kinds(model):
-    "Refuse kinds that contradict each other or name what is not there."
+    "Raise an error for kinds that contradict each other or name missing pieces."
     named, pieces = {}, model.piece2id
     for kind, group in [
         ("unk_piece", [model.unk_piece] * (model.unk_piece is not None)),
@@ -230,7 +230,7 @@ def _check_kinds(model):
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #eb09891e
 def part_tokens(
     model: SentencePieceModel,  # The model
-    parts: Iterable[str],  # The parts of a text, left to right: pieces, and what is unknown
+    parts: Iterable[str],  # The parts of a text, left to right: pieces, and unknown text
 ) -> list[Token]:  # A run of unknown parts is one token with its text, or its bytes' pieces
     "The tokens of a split."
     out, at = [], 0
@@ -328,7 +328,7 @@ class SentencePieceChars(SentencePieceModel):
 def word_pattern(
     pieces: Iterable[str],  # What can be found in a text
 ) -> Callable:  # A function from a text to its words, which spell it
-    "Cut texts before ▁ (else after it) wherever no piece can lie across."
+    "Cut texts before ▁ (else after it) wherever no piece can extend over the cut."
     pieces = list(pieces)
     before = {a for p in pieces if p.rfind(_SPACE) > 0 for a, b in pairwise(p) if b == _SPACE}
     many = "+" if _SPACE in before else ""
@@ -576,7 +576,7 @@ class SentencePieceBPE(SentencePieceModel):
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #3d7ce485
 def _rank(model):
-    "What merging looks up: the rank of each joined piece, where texts are cut, what is never given out."
+    "The tables of merging: the rank of each joined piece, where texts are cut, which pieces are never returned."
     usable = model.known | {p: model.piece2id[p] for p in model.unused}
     # 0.0 is above −0.0 in SentencePiece's heap: as far as the least number of 64 bits is below 0
     keys = [score or min(0.0, math.copysign(5e-324, score)) for score in model.scores]

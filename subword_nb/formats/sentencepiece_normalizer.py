@@ -39,7 +39,7 @@ def chunks_ref(
     rules: Mapping[str, str],  # Key → replacement, the rules of a character map
     *,
     user_defined: Iterable[str] = (),  # Spellings that are left alone
-) -> list[tuple[int, str]]:  # (how many characters are taken, what they become), in order, to the end
+) -> list[tuple[int, str]]:  # (number of characters, their replacement), in order, to the end
     "Cut a text into chunks, and replace each."
     out, at = [], 0
     while at < len(text):
@@ -191,7 +191,7 @@ def _chunks(tables, text):
         return
     data, last = memoryview(text.encode("utf-8", "surrogatepass")), len(text) - 1
     i = 0
-    at, b = 0, 0  # a place in the text, and the same in its bytes
+    at, b = 0, 0  # an index in the text, and the same in its bytes
     while i <= last:
         part = text[i]
         n = tables.users.at(text, i) if part in tables.users.firsts else 0
@@ -409,7 +409,7 @@ class _Said:
         return out
 
     def say(self, piece):
-        "The text of a piece that is no byte."
+        "The text of a piece that is not a byte."
         d, text = self.d, self.d._text[piece]
         if not self.starting:
             return text
@@ -478,7 +478,7 @@ class SentencePieceDecoder(Decoder):
     unk_surface: str = " ⁇ "  # What is written for it
     control: tuple = ()  # Pieces without text
     byte_fallback: bool = False  # Are <0x00> … <0xFF> bytes?
-    add_dummy_prefix: bool = True  # A space was put in front, and is removed
+    add_dummy_prefix: bool = True  # A space was prepended, and is removed
     remove_extra_whitespaces: bool = True  # Spaces at the beginning go
     # What is done to the whole text in the end: a character map, or a normalizer; b"": nothing
     denormalizer: Any = b""
@@ -512,7 +512,7 @@ class SentencePieceDecoder(Decoder):
         self,
         *,
         errors: str = "replace",  # For bytes that are not UTF-8: "replace", "strict" or "ignore"
-    ) -> list:  # Objects with `push`, `finish` and `state`, each fed with what the one before gives
+    ) -> list:  # Objects with `push`, `finish` and `state`, each fed with the output of the one before
         "How pieces become text while more of them are still to come."
         return [_Said(self, errors), *([_Undone(self.denormalizer)] if self.denormalizer.charsmap else [])]
 
@@ -616,7 +616,7 @@ def sentencepiece_decoder(
 # %% ../../nbs/formats/04_sentencepiece_normalizer.ipynb #66a945d5
 @dataclass(frozen=True)
 class SentencePiecePreTokenizer(WholeText):
-    "SentencePiece's words for `split`; its model takes the normalized text whole."
+    "SentencePiece does not split; its model takes the whole normalized text."
 
     add_dummy_prefix: bool = True  # Is the first word marked, too?
     remove_extra_whitespaces: bool = True  # Are runs of white space one space?

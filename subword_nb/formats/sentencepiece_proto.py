@@ -70,7 +70,7 @@ def wire_fields(
     *,
     where: str = "the message",  # What it is: errors begin with it
 ) -> Iterator[Field]:  # The fields in the order of the bytes, known or not
-    "Cut a message into fields, without asking what they mean."
+    "Split a message into fields, without interpreting them."
     at = start
     end = len(data) if end is None else end
     while at < end:
@@ -177,7 +177,7 @@ MODEL = {
 
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #3e8f9d6b
 class Piece(NamedTuple):
-    "A piece of the vocabulary; its place in the list is its id."
+    "A piece of the vocabulary; its index in the list is its id."
 
     piece: str  # How it is spelled
     score: float = 0.0  # A number of 32 bits
@@ -360,7 +360,7 @@ def _usual_pieces(data):
             shapes.append(7 if more else 3)
             at = end
     except (IndexError, UnicodeDecodeError):
-        pass  # the careful reader says what is wrong
+        pass  # the careful reader reports the error
     numbers = struct.unpack(f"<{len(scores)}f", b"".join(scores))
     return [*map(Piece, texts, numbers, types)], shapes, at
 
@@ -492,7 +492,7 @@ def _write_piece(piece, i, shape, rest):
 
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #0432e51f
 def _check_lists(proto):
-    "Refuse what is no piece, no sample and no field, before it is taken apart."
+    "Raise an error for invalid pieces, samples and fields before they are written."
     for name, kinds, size, wanted in (
         ("pieces", tuple, 3, "a Piece"),
         ("self_test_data", (tuple, list), 2, "(text, its pieces)"),
@@ -693,7 +693,7 @@ def check_model_proto(
     *,
     name: str = "the model",  # What it is: errors begin with it
 ) -> ModelProto:  # The same
-    "Refuse what SentencePiece refuses, and pieces of the same spelling."
+    "Raise an error for what SentencePiece rejects, and for pieces of the same spelling."
     unigram, fallback = proto.trainer("model_type") == UNIGRAM, proto.trainer("byte_fallback")
     used, ids = used_pieces(proto), {}
     usual = _are_usual(used)

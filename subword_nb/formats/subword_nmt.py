@@ -111,7 +111,7 @@ def nmt_merge_ref(
     dropout: float = 0,  # Probability of passing over a pair in a round
     rng=None,  # Random number generator, a `random.Random`; needed if there is dropout
 ) -> list[str]:  # The symbols that are left
-    "Merge in rounds: all places of the pair of lowest rank, from left to right."
+    "Merge in rounds: all positions of the pair of lowest rank, from left to right."
     symbols = list(symbols)
     while True:
         found = [
@@ -208,7 +208,7 @@ def _glossary(source):
 
 def isolate(
     word: str,  # One word
-    glossaries: Iterable[str],  # Regular expressions, one after the other
+    glossaries: Iterable[str],  # Regular expressions, applied in order
 ) -> list[str]:  # Parts of the word, none empty; joined, they are the word
     "Cut a word before and after whatever a glossary matches."
     parts = [word]
@@ -229,7 +229,7 @@ class NmtBPE(Model):
     merges: list  # Merge rules in the order of their ranks
     version: tuple = (0, 2)  # See `Codes`
     separator: str = "@@"  # Ends a piece that does not end its word
-    glossaries: tuple = ()  # Regular expressions for what is never taken apart
+    glossaries: tuple = ()  # Regular expressions for text that is never split
     vocabulary: frozenset | None = None  # What may be written; other pieces are split again
     unk_piece: str | None = "<unk>"  # Stands for a piece without an id; None: such a piece is an error
     drops_merges = True
@@ -313,7 +313,7 @@ def _prepare(model):
         )
     model.merges, model.glossaries = [tuple(pair) for pair in model.merges], tuple(model.glossaries)
     model.vocabulary = None if model.vocabulary is None else frozenset(model.vocabulary)
-    isolate("", model.glossaries)  # refuses what is no regular expression
+    isolate("", model.glossaries)  # an error for an invalid regular expression
     model._kept = re.compile(f"^({'|'.join(model.glossaries)})$") if model.glossaries else None
     # of rules that stand twice the first counts, of two for one symbol that which ends first
     last_first = dict.fromkeys(reversed(model.merges))

@@ -104,7 +104,7 @@ def _valid_ranks(data):
 
 
 def read_ranks(
-    path: str | os.PathLike | bytes,  # A rank file, or what it holds
+    path: str | os.PathLike | bytes,  # A rank file, or its content
     *,
     name: str | None = None,  # What to call it in an error; None: its path
 ) -> dict[bytes, int]:  # token → rank, in the order of the file
@@ -142,7 +142,7 @@ def read_ranks(
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #4c2e1a13
 def _check_ranks(ranks):
-    "Refuse what is no table of ranks."
+    "Raise an error for an invalid table of ranks."
     if not isinstance(ranks, Mapping):
         raise ValueError(f"ranks must be a map from token to rank, got {type(ranks).__name__}")
     owner = {}
@@ -175,7 +175,7 @@ def encode_by_ranks_ref(
     data: bytes,  # One pretoken
     ranks: Mapping[bytes, int],  # token → rank, all single bytes among them
     *,
-    whole: bool = True,  # A pretoken that is a token is taken as it is; False: only merging counts
+    whole: bool = True,  # Take a pretoken that is a token whole; False: always merge
 ) -> list[int]:  # Ranks of tokens, which are their ids
     "Merge the leftmost pair whose joined bytes have the lowest rank until no pair joins to a token."
     if whole and data in ranks:
@@ -572,7 +572,7 @@ def _source_of(pattern):
 
 
 def _splitter(source):
-    "The pre-tokenizer of a pattern: what no match covers is left out, as tiktoken does."
+    "The pre-tokenizer of a pattern: text that no match covers is dropped, as in tiktoken."
     if source == _WHOLE:
         return byte_level(None)
     name = next((n for n, p in PATTERNS.items() if p == source and not n.startswith("whitespace")), None)
@@ -650,7 +650,7 @@ def ranks_to_parts(
     label: str = "the table of ranks",  # What an error calls it
     complete: bool = True,  # Refuse a table with missing bytes or ranks; False: refuse texts that need them
 ) -> Parts:  # The parts of the tokenizer
-    "A tokenizer from what an encoding is made of."
+    "A tokenizer from the parts of an encoding."
     source = _source_of(pattern)
     try:
         pre = _splitter(source)
@@ -674,7 +674,7 @@ def _parts(ranks, pattern, special, name, label):
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #a5e72ba2
 def read_tiktoken(
-    path: str | os.PathLike | bytes,  # A rank file, or what it holds
+    path: str | os.PathLike | bytes,  # A rank file, or its content
     *,
     encoding: str | None = None,  # A name in `PUBLISHED`, whose file it has to be
     pattern: str | None = None,  # How text is split: a name of `PATTERNS`, or a pattern; None: as published
@@ -963,7 +963,7 @@ def decode_tokens_bytes(
 def _each(tok, ids):
     "The bytes of each id, and of all together."
     ids = list(ids) if isinstance(ids, Iterator) else ids
-    together = decode_bytes(tok, ids)  # refuses what are no ids
+    together = decode_bytes(tok, ids)  # an error for invalid ids
     return [decode_bytes(tok, [i]) for i in ids], together
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #7ec43b57
@@ -1040,7 +1040,7 @@ def encode_single_token(
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #c2c9d46f
 def _bare(model, data):
-    "The ids of bytes that are no text: merged as they are."
+    "The ids of bytes that are not text: merged as one pretoken."
     return bpe_encode([model.piece2id[c] for c in to_visible(data)], model.table)
 
 
