@@ -39,9 +39,9 @@ from ..corpus.counts import write_atomically
 
 # %% ../../nbs/cli/02_bench.ipynb #d5d8d020
 def rate(
-    record: dict,  # Of one library in one row
-    which: str,  # "first" or "warm": in which passes
-) -> float | None:  # Megabytes a second; None if it was not measured
+    record: dict,  # Record of one library in one row
+    which: str,  # "first" or "warm": which passes
+) -> float | None:  # Megabytes per second; None if it was not measured
     "The speed of a library."
     times = record.get(_clock(record), {}).get(which)
     return record["bytes"] / times["best"] / 1e6 if times else None
@@ -54,7 +54,7 @@ def _clock(record):
 def by_row(
     records: list[dict],  # Of any rows
 ) -> dict:  # (vocabulary, text, case, threads) → the records of all libraries, in their order
-    "Sort records by what they measure."
+    "Group records by what they measure."
     found = {}
     for r in records:
         found.setdefault((r["vocabulary"], r["text"], r["case"], r["threads"]), []).append(r)
@@ -65,7 +65,7 @@ _MILLISECONDS = ("cold", "process", "chains")  # Cases whose tables show these
 
 
 def _figure(record, which):
-    "What a table shows: MB/s, microseconds a call, or milliseconds of a start or a chain; and the noise."
+    "The text of a table cell: MB/s, microseconds per call, or milliseconds of a start or a chain; and the noise."
     times = record.get(_clock(record), {}).get(which)
     if times is None:
         return "", ""
@@ -103,7 +103,7 @@ def _ratio(a, b):
 
 
 def _columns(lines):
-    "Lines of cells, the first one the head; what has two cells is a name and a message."
+    "Lines of cells, the first one the head; a line of two cells is a name and a message."
     full = [line for line in lines if len(line) > 2]
     widths = [max(map(len, column)) for column in zip(*full, strict=True)]
     shown = []
@@ -201,7 +201,7 @@ def _train_line(record, ours):
 # %% ../../nbs/cli/02_bench.ipynb #4a94b1c1
 def hostile_table(
     records: list[dict],  # Of hostile rows; others are left out
-) -> str:  # For a terminal: MB/s for a megabyte and for four, and how many times as long four take
+) -> str:  # For a terminal: MB/s for one megabyte and for four, and the ratio of their times
     "The speed of each library on hostile texts."
     found = {}
     for r in records:
@@ -225,8 +225,8 @@ def hostile_table(
 def compared(
     new: list[dict],  # Records
     old: list[dict],  # Those of another run
-) -> str:  # A line for each record in both: rates then and now, and their ratio
-    "Two runs side by side."
+) -> str:  # A line for each record in both: old and new rates, and their ratio
+    "Compare two runs."
     before = {_key(r): r for r in old}
     lines = []
     for r in new:
@@ -244,14 +244,14 @@ def _key(record):
 
 # %% ../../nbs/cli/02_bench.ipynb #06db95d7
 def rows_of(
-    vocabulary: Vocabulary,  # What encodes
-    name: str,  # Of the text, in tables
+    vocabulary: Vocabulary,  # The vocabulary
+    name: str,  # Name of the text in tables
     source: str,  # A key of `BUILT_IN`, or a path or pattern of files
     case: str,  # As in `Row`
-    folder: Path,  # Where files are written
+    folder: Path,  # Folder for new files
     *,
-    libraries: Iterable[str],  # Which
-    threads: int = 1,  # Number of them
+    libraries: Iterable[str],  # The libraries
+    threads: int = 1,  # Number of threads
     limit: int = 0,  # Bytes of the text; 0 for all
 ) -> list[Row]:  # One, or one for each hostile text and size
     "The rows of one case."
@@ -269,11 +269,11 @@ def rows_of(
 
 
 def text_file(
-    name: str,  # What the file is called, without its suffix
-    text: Callable,  # Makes the text, if there is no such file
-    folder: Path,  # Where it is
+    name: str,  # Name of the file, without its suffix
+    text: Callable,  # Returns the text; called if the file does not exist
+    folder: Path,  # Folder of the file
 ) -> str:  # The path of the file
-    "A text as a file, written when it is first asked for."
+    "A text as a file, written when it is first needed."
     path = folder / f"{re.sub(r'[^A-Za-z0-9]+', '_', name)}.txt"
     if not path.exists():
         path.write_bytes(text().encode("utf-8"))
@@ -281,11 +281,11 @@ def text_file(
 
 # %% ../../nbs/cli/02_bench.ipynb #719b3a66
 def chain_rows(
-    libraries: Iterable[str],  # Those that are measured
-    folder: Path,  # Where files are written
+    libraries: Iterable[str],  # The libraries
+    folder: Path,  # Folder for new files
     *,
     lengths: tuple[int, ...] = (10, 100, 1000),  # Letters of the longest piece
-    letters: int = 20_000,  # Of the text
+    letters: int = 20_000,  # Length of the text
 ) -> list[Row]:  # Two for each length, one of each format
     "A run of one letter, for chains of different lengths in two formats."
     file = text_file(f"{letters} letters", lambda: "a" * letters, folder)
@@ -295,15 +295,15 @@ def chain_rows(
 # %% ../../nbs/cli/02_bench.ipynb #610360df
 def training_rows(
     said: str,  # KIND=PIECES, such as bpe=32000; or counts
-    name: str,  # Of the text, in tables
+    name: str,  # Name of the text in tables
     sources: list[str],  # Keys of `BUILT_IN`, or paths or patterns of files; the text is equal parts of them
-    folder: Path,  # Where files are written
+    folder: Path,  # Folder for new files
     *,
-    libraries: list[str] | None = None,  # Only these; None: all that are known
-    threads: int = 1,  # Number of them
+    libraries: list[str] | None = None,  # Only these; None: all known ones
+    threads: int = 1,  # Number of threads
     limit: int = 0,  # Bytes of the text; 0 for all
-    large: bool = False,  # For BPE, ours on ten times the text too
-) -> list[TrainRow]:  # None, if none of these libraries learns it
+    large: bool = False,  # For BPE, also measure ours on ten times the text
+) -> list[TrainRow]:  # Empty if none of these libraries trains it
     "The rows of a training."
     algorithm, _, size = said.partition("=")
     if algorithm not in TRAINERS or size.isdigit() == (algorithm == "counts"):
@@ -325,7 +325,7 @@ def training_rows(
 
 
 def _joined(sources, limit):
-    "The beginning of each source, together at most `limit` bytes; all of them if it is 0."
+    "The beginning of each source, at most `limit` bytes together; everything if it is 0."
     texts = map(text_of, sources)
     if limit:
         texts = ((cut(text, limit // len(sources)) or [""])[0] for text in texts)
@@ -359,7 +359,7 @@ def _named(said):
 
 
 def _chosen(names):
-    "The libraries that were asked for, or all that are installed."
+    "The requested libraries, or all installed ones."
     here = installed()
     if invalid := [x for x in names or [] if x not in here]:
         raise ValueError(
@@ -385,7 +385,7 @@ def _checked(cases, threads):
 
 
 def _planned(tokenizers, texts, cases, threads, libraries, limit, folder):
-    "The rows of the options: each text in its cases, then the cases that need none."
+    "The rows of the options: each text in its cases, then the cases without a text."
     _checked(cases, threads)
     chains = chain_rows(libraries, folder) if "chains" in cases else []
     if {*cases} == {"chains"}:
@@ -394,7 +394,7 @@ def _planned(tokenizers, texts, cases, threads, libraries, limit, folder):
     named = [_named(t) for t in texts]
     for _, source in named:
         if source not in BUILT_IN:
-            find_files(source)  # an error now, not after an hour
+            find_files(source)  # raise an error now, not after an hour
     rows = []
     for name, source in named:
         for v in vocabularies:
@@ -413,11 +413,11 @@ def _planned(tokenizers, texts, cases, threads, libraries, limit, folder):
 
 # %% ../../nbs/cli/02_bench.ipynb #0090e92b
 def run_rows(
-    rows: list[Row | TrainRow],  # Measurement to make
+    rows: list[Row | TrainRow],  # The rows
     *,
     rounds: int = 3,  # Processes for each library
     repeats: int = 5,  # Warm passes in each of them
-    seconds: float = 10.0,  # A library starts no further pass or round after this time
+    seconds: float = 10.0,  # A library starts no further pass or round after so many seconds
     out: Path | None = None,  # JSON file, written after each row
     on_progress: Callable[[str], object] = lambda what: None,  # Called with each next measurement
 ) -> list[dict]:  # The records of all rows

@@ -36,9 +36,9 @@ class Library(NamedTuple):
     load: str  # Lines that make `tok` of `path`, `pattern` and `special`
     array: str  # The ids of `text`, by the fastest call
     ids: str  # The ids of `text` as a list
-    call: str  # What is written for a short text; a list
+    call: str  # The usual call for a short text; a list
     batch: str  # The ids of all `texts`, by the fastest call
-    rows: str  # A list of the ids of each text, from `result`, which `batch` gave
+    rows: str  # A list of the ids of each text, from `result` of `batch`
 
 # %% ../../nbs/cli/00_bench_process.ipynb #057133fa
 LIBRARIES = {
@@ -129,11 +129,11 @@ LIBRARIES = {
         "(lambda ids, ends: [ids[a:b] for a, b in zip(ends, ends[1:])])(result[0], result[1].tolist())",
     ),
 }
-# A release candidate beside the release: it is installed in a folder of its own, which its processes are told
+# A release candidate beside the release: it is installed in a folder of its own, which its processes get by an environment variable
 LIBRARIES["tokenizers-rc"] = Library._make(
     x.replace("batch_fast", "batch") if isinstance(x, str) else x for x in LIBRARIES["tokenizers"]
 )
-DISTRIBUTIONS = {"splintr": "splintr-rs", "quicktok": "quicktok-v1"}  # where pip has another name
+DISTRIBUTIONS = {"splintr": "splintr-rs", "quicktok": "quicktok-v1"}  # names on the package index that differ
 
 # %% ../../nbs/cli/00_bench_process.ipynb #6877e3cd
 class Job(NamedTuple):
@@ -143,13 +143,13 @@ class Job(NamedTuple):
     path: str  # The tokenizer's file
     text: str = ""  # The file with the text, UTF-8
     # "whole" and "list": the text as one string, to an array or a list; "documents": many strings; "short":
-    # one call each; "process": all that a process does for one text
+    # one call each; "process": everything that a process does for one text
     case: str = "whole"
     size: int = 0  # Bytes of a document, or characters of a short string
     threads: int = 1  # For libraries with such an option; the process is limited to that many cores
     most: int = 0  # Bytes of the text that are used; 0 for all
-    repeats: int = 5  # Warm passes at most
-    seconds: float = 10.0  # No new warm pass is begun after these
+    repeats: int = 5  # Maximum number of warm passes
+    seconds: float = 10.0  # No new warm pass is started after so many seconds
     pattern: str = ""  # How text is split, for rank files
     special: dict = {}  # Special tokens and their ids, for rank files
 
@@ -220,7 +220,7 @@ def snippets(
 # %% ../../nbs/cli/00_bench_process.ipynb #c78fe62c
 def digest(
     rows: list,  # The ids of each text: lists or arrays
-) -> tuple[str, int]:  # 16 letters, and how many ids there are
+) -> tuple[str, int]:  # 16 letters, and the number of ids
     "A short hash of all ids of all texts."
     seen, total = hashlib.blake2b(digest_size=8), 0
     for row in rows:
@@ -230,7 +230,7 @@ def digest(
 
 
 def _little(row):
-    "The ids of one text as bytes, four each, the low one first."
+    "The ids of one text as bytes, four each, little-endian."
     if hasattr(row, "astype"):
         return row.astype("<u4").tobytes()
     ids = array("I", row.tolist() if hasattr(row, "tolist") else row)
@@ -265,13 +265,13 @@ def _once(run, given):
 
 # %% ../../nbs/cli/00_bench_process.ipynb #1f344fb3
 def passes(
-    run: Callable,  # What is timed
+    run: Callable,  # Function to time
     given,  # Its argument
-    look: Callable,  # What the first result is good for
+    look: Callable,  # Called with the first result; returns a dict
     *,
-    repeats: int = 5,  # Warm passes at most
-    seconds: float = 10.0,  # No new warm pass is started after these; there is always one
-) -> dict:  # cpu and wall: seconds of each pass, the first one first; memory: bytes; and what `look` gives
+    repeats: int = 5,  # Maximum number of warm passes
+    seconds: float = 10.0,  # No new warm pass is started after so many seconds; there is always one
+) -> dict:  # cpu and wall: seconds of each pass, the first one first; memory: bytes; and the result of `look`
     "Time a first pass and warm ones."
     _forget_peak()
     before, begin = _resident("VmRSS"), time.perf_counter()
@@ -289,9 +289,9 @@ def passes(
 # %% ../../nbs/cli/00_bench_process.ipynb #19f25195
 def mixed_text(
     *,
-    size: int = 60_000,  # Characters, about
+    size: int = 60_000,  # Approximate number of characters
 ) -> str:  # The same at every call
-    "Text of every sort that no book holds: random words of many scripts, digits, punctuation, and long runs."
+    "Text of many kinds that occurs in no real text: random words of many scripts, digits, punctuation, and long runs."
     rng, letters = random.Random(0), "abcdefghijklmnopqrstuvwxyzABCXYZäéßñжщяλωאבשعنहिन你好世界カナ한글😀👍🏽"
     words = [
         "".join(rng.choices(letters if rng.random() < 0.3 else letters[:26], k=rng.randrange(1, 10)))
@@ -311,7 +311,7 @@ def _keep_to(cores):
 
 
 def _calls(job):
-    "A library's expressions as functions of what they take, all on one newly loaded tokenizer."
+    "A library's expressions as functions of their inputs, all with one newly loaded tokenizer."
     library = LIBRARIES[job.library]
     names = {"path": job.path, "pattern": job.pattern, "special": job.special, "threads": job.threads}
     exec(library.load, names)
@@ -361,13 +361,13 @@ def _seconds_of_tolist(row):
 # %% ../../nbs/cli/00_bench_process.ipynb #06b0681b
 def measure(
     job: Job,  # Measurement to make
-    # What `passes` gives; load: CPU seconds; bytes and count of the texts; tokens; digest; for lists tolist,
+    # The result of `passes`; load: CPU seconds; bytes and count of the texts; tokens; digest; for lists tolist,
     # seconds
 ) -> dict:
     "Do one job in this process."
     _keep_to(job.threads)
     text = Path(job.text).read_bytes()[: job.most or None].decode("utf-8", "ignore")
-    # Code is loaded by tokenizers that are then thrown away
+    # code is loaded by tokenizers that are then discarded
     _calls(job)["array"](mixed_text(size=1 << 21))
     _calls(job)["batch"]([mixed_text(size=1 << 20)] * 2)
     _calls(job)["call"](mixed_text()[:100])
@@ -390,7 +390,7 @@ def measure(
 def text_slices(
     path: str,  # A text file
     *,
-    size: int = 4096,  # Characters, at least
+    size: int = 4096,  # Minimum number of characters
 ) -> Iterator[str]:  # Joined they are the text
     "Slices of a text, cut where a word begins."
     between = re.compile(r"(?<=[^\W\d_]) (?=[^\W\d_])")
@@ -404,7 +404,7 @@ def text_slices(
 
 def lines(
     path: str,  # A text file
-) -> Iterator[str]:  # Without their ends
+) -> Iterator[str]:  # Without their line ends
     "The lines of a text that are not empty."
     with open(path, encoding="utf-8", newline="\n") as file:
         for line in file:
@@ -416,8 +416,8 @@ class Trainer(NamedTuple):
     "How a library learns: lines of Python."
 
     ready: str  # Imports
-    learn: str  # Lines that make `result` of `path`, `size` and `threads`
-    pieces: str  # What was learned: pieces, or piece → score
+    learn: str  # Lines that make `result` from `path`, `size` and `threads`
+    pieces: str  # The learned pieces, or piece → score
 
 # %% ../../nbs/cli/00_bench_process.ipynb #954cf157
 _TK = "import json\nimport tokenizers as tk\nfrom subword_nb.cli.bench_process import lines, text_slices"
@@ -567,8 +567,8 @@ def _give_back():
 # %% ../../nbs/cli/00_bench_process.ipynb #5becba9d
 def measure_training(
     job: Training,  # Measurement to make
-    # What `passes` gives, of one pass; bytes; tokens: pieces learned, or pretokens counted; digest; peak:
-    # bytes; pieces; for Unigram nats and pieces_used for each character
+    # The result of `passes`, for one pass; bytes; tokens: pieces learned, or pretokens counted; digest; peak:
+    # bytes; pieces; for Unigram nats and pieces_used per character
 ) -> dict:
     "Train once in this process."
     _keep_to(job.threads)

@@ -47,7 +47,7 @@ def _form(out: Path | None, as_json: bool) -> str:
 
 
 def _write(found: list, out: Path | None, as_json: bool, lines: bool, title: str, text, html) -> None:
-    "Write results in the form that is wanted; `text` and `html` draw one."
+    "Write results in the requested form; `text` and `html` draw one."
     form = _form(out, as_json)
     if form == "json":
         shown = [
@@ -133,8 +133,8 @@ def explain_command(
     # Add nothing
     bare: BareOption = False,
     errors: ErrorsOption = "strict",  # For bytes that are not UTF-8
-) -> None:  # It prints an explanation
-    "Say why a text is split as it is."
+) -> None:  # Prints an explanation
+    "Explain why a text is segmented as it is."
     from subword_nb.insight.explain_draw import explanation_html, explanation_text
 
     if drawn < 0:
@@ -185,7 +185,7 @@ def _pieces(tok, pieces: list, trace: Path | None, text: bool) -> list:
 
 
 def _colors(color, out):
-    "Whether to write colours: as asked, else none to a file."
+    "Whether to write colours: as requested, else none to a file."
     return False if color is None and out is not None else color
 
 # %% ../../nbs/cli/07_explain.ipynb #a35469e9
@@ -227,8 +227,8 @@ def compare_command(
     # Special tokens are text
     plain: PlainOption = False,
     errors: ErrorsOption = "strict",  # For bytes that are not UTF-8
-) -> None:  # It prints a comparison
-    "Say where two tokenizers differ."
+) -> None:  # Prints a comparison
+    "Show where two tokenizers differ."
     from subword_nb.insight.compare import compare, comparison_html, comparison_text
 
     if not tokenizer or len(tokenizer) != 2:

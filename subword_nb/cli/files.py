@@ -60,7 +60,7 @@ words for, then "identical on N strings", or the shortest strings on which the t
 
 # %% ../../nbs/cli/04_files.ipynb #1cb77efe
 def convert_command(
-    # What is converted
+    # File to convert
     source: Annotated[
         str,
         typer.Argument(
@@ -88,7 +88,7 @@ def convert_command(
     check: Annotated[
         int, typer.Option("--check", help="On how many generated texts both are run; 0 for none.")
     ] = 1000,
-    seed: Annotated[int, typer.Option(help="Makes these texts other ones.")] = 0,  # Makes them repeatable
+    seed: Annotated[int, typer.Option(help="Makes these texts other ones.")] = 0,  # Seed of the texts
     # Exit code 1 for a loss
     strict: Annotated[
         bool, typer.Option("--strict", help="End with exit code 1 if anything is lost or different.")
@@ -125,9 +125,9 @@ def convert_command(
 # %% ../../nbs/cli/04_files.ipynb #154b7fc8
 def save_anyway(
     tok,  # A tokenizer that was just trained
-    out: str | Path,  # Where it shall be
-) -> Any:  # A `Written`: where it is, and notes on what the file does not contain
-    "Write what was trained, in another format if need be."
+    out: str | Path,  # Path of the file
+) -> Any:  # A `Written`: its path, and notes on what the file does not contain
+    "Write a trained tokenizer, in another format if necessary."
     from subword_nb.formats.export import write_file
 
     try:
@@ -249,7 +249,7 @@ def encode_files_command(
             "or bytes (byte-level vocabularies spell them)."
         ),
     ] = "strict",
-) -> None:  # It prints what was written
+) -> None:  # Prints what was written
     "Turn text files into files of ids."
     from subword_nb.bulk.encode_files import encode_files
     from subword_nb.tokenizer.tokenizer import Tokenizer
@@ -285,7 +285,7 @@ def encode_files_command(
     )
 
 # %% ../../nbs/cli/04_files.ipynb #bf0caea1
-def warm_up_command() -> None:  # It prints what is compiled
+def warm_up_command() -> None:  # Prints what is compiled
     "Load the kernels, and build their library where there is none."
     with progress_lines("subword-nb warm-up"):
         names = import_module("subword_nb").warm_up()
