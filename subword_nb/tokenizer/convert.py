@@ -392,7 +392,7 @@ def convert(
     n: int = 1000,  # Number of generated texts on which both are run; 0: none
     seed: int = 0,  # Makes them repeatable
     **options,  # For reading `source`
-) -> Conversion:  # What was written, what is not carried over, and how the two compare
+) -> Conversion:  # The file written, what it does not contain, and the comparison of the two
     "Write a tokenizer in another format and compare the two."
     kind = kind or kind_of_name(target)
     tok = source if isinstance(source, Tokenizer) else Tokenizer.load(source, **options)

@@ -92,7 +92,7 @@ def _widget_class():
         ) from None
 
     class Playground(AnyWidget):
-        "A text box with the explanation of what is typed into it."
+        "A text box with an explanation of the text in it."
 
         _esm, _css = front_end()
         text = Unicode(help="The text in the box").tag(sync=True)
@@ -121,7 +121,7 @@ def playground(
     # A widget; as the last line of a cell it shows itself. Its `text` can be read and set, `data` and
     # `problem` can be read
 ) -> Any:
-    "A text box that shows the tokens of what is typed, and why they are these."
+    "A text box that shows the tokens of its text, and their explanation."
     if not callable(getattr(tokenizer, "explain", None)):
         raise ValueError(
             f"tokenizer must have a method explain, got a {type(tokenizer).__name__}; load one with Tokenizer.load"
