@@ -260,7 +260,7 @@ class Component:
         name: str,  # Of an option
         value: Any,  # Checked
     ):
-        "Set an option, and forget what was made from the old one."
+        "Set an option, and discard what was made from the old one."
         self.values[name] = value
         self._made = None
 
@@ -368,7 +368,7 @@ def _bound(cls, args, kwargs):
 
 # %% ../../nbs/compat/12_hf_components.ipynb #512a2dea
 class Components(Component, base=True):
-    "Components one after the other."
+    "Components in sequence."
 
     key = "components"  # The name of the list in files
     kind: type[Component] = Component  # The class of its parts

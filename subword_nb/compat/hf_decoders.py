@@ -55,7 +55,7 @@ class Decoder(Component, family=True):
 def texts_of(
     tokens: SequenceOf[str],  # A list or tuple of texts
 ) -> list[str]:  # The texts
-    "Refuse what is no list of texts."
+    "Raise an error for anything but a list of texts."
     if isinstance(tokens, str):
         raise TypeError("Can't extract `str` to `Vec`")
     return [checked(t, str) for t in checked(tokens, SequenceOf, name="Sequence")]
@@ -143,14 +143,14 @@ class WordPiece(Decoder):
 
 
 class Replace(Decoder):
-    "Put one text in the place of another."
+    "Replace one text by another."
 
     pattern = PatternOption()
     content = Option(a_text)
 
 # %% ../../nbs/compat/16_hf_decoders.ipynb #56e19b3f
 class Sequence(Components, Decoder):
-    "Decoders one after the other."
+    "Decoders in sequence."
 
     key = "decoders"
     kind = Decoder

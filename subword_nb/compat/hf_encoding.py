@@ -46,7 +46,7 @@ def whole_number(
     *,
     bits: int = 64,  # Number of bits that it must fit
 ) -> int:  # The number
-    "Refuse what is no whole number from 0 on, in the words of the other library."
+    "Raise an error for anything but an integer from 0 on, with the text of the other library."
     if not hasattr(value, "__index__"):
         raise TypeError(f"'{type(value).__name__}' object cannot be interpreted as an integer")
     n = value.__index__()
@@ -242,7 +242,7 @@ class Encoding:
         encodings: Sequence["Encoding"],  # In order
         growing_offsets: bool = True,  # Count the offsets of each from where the one before ended
     ) -> "Encoding":  # One encoding
-        "Put encodings one after the other."
+        "Concatenate encodings."
         parts = [checked(e, Encoding).native for e in encodings]
         return wrap_encoding(merge_encodings(parts, growing_offsets=checked(growing_offsets, bool)))
 

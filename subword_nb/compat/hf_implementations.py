@@ -36,7 +36,7 @@ class BaseTokenizer:
         self,
         is_pair: bool,  # For two texts?
     ) -> int:  # Number of them
-        "How many tokens are put around texts."
+        "The number of special tokens that are added around texts."
         return self._tokenizer.num_special_tokens_to_add(is_pair)
 
     def get_vocab(
@@ -66,7 +66,7 @@ class BaseTokenizer:
         pad_token: str | None = "[PAD]",  # Its piece
         length: int | None = None,  # Fewest tokens; None: the longest of a batch
     ) -> None:
-        "Fill up what is shorter than others."
+        "Pad short encodings."
         self._tokenizer.enable_padding(
             direction=direction,
             pad_to_multiple_of=pad_to_multiple_of,
@@ -91,7 +91,7 @@ class BaseTokenizer:
         stride: int | None = 0,  # Number of tokens that consecutive parts share
         strategy: str | None = "longest_first",  # Which text is cut
     ) -> None:
-        "Cut what is too long."
+        "Truncate long encodings."
         self._tokenizer.enable_truncation(max_length, stride=stride, strategy=strategy)
 
     def no_truncation(self) -> None:
@@ -129,7 +129,7 @@ class BaseTokenizer:
         sequence: Any,  # A text, or with `is_pretokenized` its words
         pair: Any | None = None,  # A second text
         is_pretokenized: bool = False,  # The texts are lists of words
-        add_special_tokens: bool = True,  # Add what the post-processor says
+        add_special_tokens: bool = True,  # Run the post-processor
     ) -> Encoding:  # Ids, tokens, offsets, masks
         "Encode a text, or two."
         _check_given(sequence, "encode: `sequence` can't be `None`")
@@ -139,7 +139,7 @@ class BaseTokenizer:
         self,
         inputs: list,  # Texts and pairs of texts
         is_pretokenized: bool = False,  # The texts are lists of words
-        add_special_tokens: bool = True,  # Add what the post-processor says
+        add_special_tokens: bool = True,  # Run the post-processor
     ) -> list[Encoding]:  # One for each entry
         "Encode many texts."
         _check_given(inputs, "encode_batch: `inputs` can't be `None`")
@@ -149,7 +149,7 @@ class BaseTokenizer:
         self,
         inputs: list,  # Texts and pairs of texts
         is_pretokenized: bool = False,  # The texts are lists of words
-        add_special_tokens: bool = True,  # Add what the post-processor says
+        add_special_tokens: bool = True,  # Run the post-processor
     ) -> list[Encoding]:  # One for each entry
         "`encode_batch` in another thread."
         _check_given(inputs, "async_encode_batch: `inputs` can't be `None`")
@@ -159,7 +159,7 @@ class BaseTokenizer:
         self,
         inputs: list,  # Texts and pairs of texts
         is_pretokenized: bool = False,  # The texts are lists of words
-        add_special_tokens: bool = True,  # Add what the post-processor says
+        add_special_tokens: bool = True,  # Run the post-processor
     ) -> list[Encoding]:  # One for each entry, with ids alone
         "`encode_batch_fast` in another thread."
         _check_given(inputs, "async_encode_batch_fast: `inputs` can't be `None`")
@@ -235,7 +235,7 @@ class BaseTokenizer:
         pair: Encoding | None = None,  # Of the second text
         add_special_tokens: bool = True,  # Add what the post-processor says
     ) -> Encoding:  # Cut, put together, filled up
-        "What happens behind the model."
+        "Run the steps after the model."
         return self._tokenizer.post_process(encoding, pair, add_special_tokens)
 
     @property
@@ -270,7 +270,7 @@ class BaseTokenizer:
 
     @property
     def post_processor(self) -> Any:
-        "What is put around texts."
+        "The post-processor, which adds special tokens around texts."
         return self._tokenizer.post_processor
 
     @post_processor.setter

@@ -190,7 +190,7 @@ class Model(Component, family=True):
     def tokenize(
         self,
         sequence: str,  # One pretoken
-    ) -> list[Token]:  # With places in bytes
+    ) -> list[Token]:  # With offsets in bytes
         "The tokens of a pretoken."
         text = checked(sequence, str)
         native = self.native()
@@ -238,7 +238,7 @@ class Model(Component, family=True):
         vocab: dict[str, int],  # piece → id
         **more,  # What else training gives
     ):
-        "Take a vocabulary, and forget the old one."
+        "Use a vocabulary, and discard the old one."
         self._vocab, self._pieces, self._made = vocab, None, None
         for attribute, value in more.items():
             setattr(self, attribute, value)
@@ -259,7 +259,7 @@ class Model(Component, family=True):
                 ignored_option(name)
 
     def _clear_cache(self):
-        "Forget what was remembered."
+        "Empty the caches."
         self._made = None
 
     def _resize_cache(self, capacity):
@@ -547,7 +547,7 @@ class DrawnUnigram(EngineUnigram):
 
     temperature: float = 1.0  # Inverse temperature, `alpha`
     n_best: int = -1  # Number of best segmentations to draw from; -1: all
-    drops_merges = True  # as a BPE model with dropout, so that no pretoken is remembered
+    drops_merges = True  # as a BPE model with dropout, so that no pretoken is cached
     dropout = 1.0
 
     def tokens(

@@ -139,7 +139,7 @@ class Prepend(Normalizer):
 
 
 class Replace(Normalizer):
-    "Write a content in the place of every match."
+    "Replace every match by a content."
 
     pattern = PatternOption()
     content = Option(a_text)
@@ -174,7 +174,7 @@ class Precompiled(Normalizer):
 
 # %% ../../nbs/compat/13_hf_normalizers.ipynb #a02944f9
 class Sequence(Components, Normalizer):
-    "Normalizers one after the other."
+    "Normalizers in sequence."
 
     key = "normalizers"
     kind = Normalizer

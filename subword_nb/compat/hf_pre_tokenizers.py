@@ -95,7 +95,7 @@ class BertPreTokenizer(PreTokenizer):
 
 
 class Whitespace(PreTokenizer):
-    "Words, and runs of what is neither a word nor white space."
+    "Words, and runs of other characters than white space."
 
 
 class WhitespaceSplit(PreTokenizer):
@@ -167,7 +167,7 @@ class Split(PreTokenizer):
 
 # %% ../../nbs/compat/14_hf_pre_tokenizers.ipynb #e2f02b36
 class Sequence(Components, PreTokenizer):
-    "Pre-tokenizers one after the other."
+    "Pre-tokenizers in sequence."
 
     key = "pretokenizers"
     kind = PreTokenizer

@@ -228,7 +228,7 @@ def _debugged(step):
 
 # %% ../../nbs/compat/15_hf_processors.ipynb #3335fcc9
 class Sequence(Components, PostProcessor):
-    "Post-processors one after the other."
+    "Post-processors in sequence."
 
     key = "processors"
     kind = PostProcessor

@@ -200,7 +200,7 @@ def wrap_token(
 
 # %% ../../nbs/compat/11_hf_strings.ipynb #75f92a87
 class Token:
-    "A token with its place in a pretoken."
+    "A token with its offsets in a pretoken."
 
     def __init__(
         self,
@@ -244,7 +244,7 @@ class NormalizedString:
         whole: str,  # The original text
         text: Aligned,  # A part of it, which may have been changed
         *,
-        span: tuple[int, int] | None = None,  # Its place in the original; None: where its characters are from
+        span: tuple[int, int] | None = None,  # Its span in the original; None: that of its characters
     ) -> "NormalizedString":  # A new one
         "An aligned text, wrapped."
         new = object.__new__(cls)
@@ -254,7 +254,7 @@ class NormalizedString:
 
     @property
     def aligned(self) -> Aligned:
-        "The text with the place of each character in the whole original."
+        "The text with the position of each character in the whole original."
         return self._text
 
     @property
@@ -264,7 +264,7 @@ class NormalizedString:
 
     @property
     def span(self) -> tuple[int, int]:
-        "The place of this part in the whole original, in characters."
+        "The span of this part in the whole original, in characters."
         return self._span
 
     @property
@@ -372,7 +372,7 @@ class NormalizedString:
         pattern: str | Regex,  # What to replace
         content: str,  # The replacement
     ):
-        "Write a content in the place of every match."
+        "Replace every match by a content."
         source: Any = pattern_of(pattern)
         if checked(content, str) is not None and source != {"String": ""}:
             self.apply(normalizers.Replace(source, content))
@@ -415,7 +415,7 @@ class NormalizedString:
 
 # %% ../../nbs/compat/11_hf_strings.ipynb #e1c7e407
 def _check_callable(func, name, signature):
-    "Refuse what cannot be called."
+    "Raise an error for an object that is not callable."
     if not callable(func):
         raise TypeError(f"`{name}` expect a callable with the signature: `{signature}`")
 
@@ -430,7 +430,7 @@ def _range_of(range, length):
             return 0, 0
         if start >= length:
             return None
-        return start, end if start <= end <= length else length  # an end that is no place is the text's end
+        return start, end if start <= end <= length else length  # an invalid end is the text's end
     if not hasattr(range, "__index__"):
         raise TypeError(
             "failed to extract enum PyRange ('int | Tuple[uint, uint] | slice'): "

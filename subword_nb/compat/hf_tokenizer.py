@@ -220,7 +220,7 @@ class Tokenizer:
 
     @property
     def post_processor(self) -> Any:
-        "What is put around texts; None: nothing."
+        "The post-processor, which adds special tokens around texts; None: none."
         return self._post_processor
 
     @post_processor.setter
@@ -349,7 +349,7 @@ class Tokenizer:
     def encode_ids(
         self,
         texts: list[str],  # Texts, without second ones
-        add_special_tokens: bool = True,  # Add what the post-processor says
+        add_special_tokens: bool = True,  # Run the post-processor
     ) -> tuple | None:  # Ids, masks, and what makes the encodings; None if ids need encodings
         "The ids of texts alone, cut and filled up."
         engine, cut, fill = self._prepared(), self._truncation, self._padding
@@ -475,7 +475,7 @@ class Tokenizer:
         self,
         is_pair: bool,  # For two texts?
     ) -> int:  # Number of them
-        "How many tokens are put around texts."
+        "The number of special tokens that are added around texts."
         checked(is_pair, bool)
         return 0 if self._post_processor is None else self._post_processor.num_special_tokens_to_add(is_pair)
 
@@ -642,7 +642,7 @@ class Tokenizer:
         max_length: int,  # Most tokens, those around the texts included
         **kwargs,  # `stride` (0), `strategy` ("longest_first", "only_first", "only_second"), `direction` ("right")
     ):
-        "Cut what is too long."
+        "Truncate long encodings."
         most = whole_number(max_length)
         options: dict[str, Any] = {"stride": 0, "strategy": "longest_first", "direction": "right"}
         for name, value in kwargs.items():
@@ -689,7 +689,7 @@ class Tokenizer:
         # `length` (None: the longest of a batch)
         **kwargs,
     ):
-        "Fill up what is shorter than others."
+        "Pad short encodings."
         found: dict[str, Any] = {}
         for name, value in kwargs.items():
             if name == "direction":

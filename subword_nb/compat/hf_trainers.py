@@ -499,7 +499,7 @@ class ParityBpeTrainer:
             tokenizer.add_special_tokens(self.special_tokens)
 
     def _check(self, counts, dev, targets):
-        "Refuse what does not fit together."
+        "Raise an error for options that contradict each other."
         if not counts:
             raise ValueError("train_iterators must not be empty")
         if dev and len(dev) != len(counts):

@@ -136,7 +136,7 @@ def _array(rows, kind):
 
 # %% ../../nbs/compat/40_hft_batch.ipynb #622e558f
 class LazyEncodings:
-    "The encodings of a batch, made when one of them is first asked for."
+    "The encodings of a batch, made when one of them is first needed."
 
     def __init__(
         self,

@@ -124,7 +124,7 @@ def read_settings(
 
 # %% ../../nbs/compat/42_hft_files.ipynb #3f378c05
 def _object_in(path):
-    "The object in a file of JSON; empty if there is no file."
+    "The object in a JSON file; empty if there is no file."
     if not path.is_file():
         return {}
     found = read_json(path)
@@ -177,7 +177,7 @@ def pretrained_path(
     gguf_file: str | None = None,  # A GGUF file in that folder, or in the repository
     **hub,  # `revision`, `token`, `cache_dir`, `local_files_only`
 ) -> Path:  # A folder, or a file
-    "The place of a pretrained tokenizer; from the hub it is fetched once."
+    "The folder of a pretrained tokenizer; from the hub it is downloaded once."
     path = Path(name)
     if path.exists():
         inside = [part for part in (subfolder, gguf_file) if part]
@@ -205,7 +205,7 @@ def load_pretrained(
     *,
     tokenizer_class: str | None = None,  # Whose tokens count, and how it pads; None: no class's
 ) -> tuple[Tokenizer, dict[str, Any]]:  # The tokenizer; settings, of which `tokenizer_class` is one
-    "Load a tokenizer and what is said about it."
+    "Load a tokenizer and its settings."
     path = Path(path)
     settings = read_settings(path) if path.is_dir() else {}
     whole = path / "tokenizer.json" if path.is_dir() else path
@@ -234,7 +234,7 @@ _READS_ANY = ("", "CodeLlama", "Gemma", "Llama", "PreTrained", "TokenizersBacken
 
 
 def _load_other(path, tokenizer_class):
-    "The tokenizer of a vocabulary that is no tokenizer.json, and the tokens that its file names."
+    "The tokenizer of a vocabulary other than a tokenizer.json, and the tokens that its file names."
     kind, parts = read_file(path)
     if kind == "sentencepiece" and _short(tokenizer_class) not in _READS_ANY:
         raise ValueError(
@@ -285,7 +285,7 @@ def _named_by_gguf(path):
 
 # %% ../../nbs/compat/42_hft_files.ipynb #5ea65431
 def _ways_of_class(tokenizer_class, backend):
-    "On which side a class pads, which columns its models take, and what it strips from decoded text."
+    "The side on which a class pads, the columns its models take, and what it strips from decoded text."
     config = tokenizer_config({"tokenizer_class": tokenizer_class}, backend.native().parts)
     found: dict[str, Any] = {}
     if config is not None and config.padding_side:

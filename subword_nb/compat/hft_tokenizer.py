@@ -137,7 +137,7 @@ _COLUMNS = {  # the argument that asks for a column, the column, and the attribu
 
 
 def _columns(encodings, wanted):
-    "The columns of encodings, and the encodings with what was cut off."
+    "The columns of encodings, and the encodings with their overflowing parts."
     asked = [name for flag, name in _COLUMNS.items() if wanted[flag]]
     overflows = wanted["return_overflowing_tokens"]
     parts = [[e, *e.overflowing] if overflows else [e] for e in encodings]
@@ -165,7 +165,7 @@ def clean_up(
 
 # %% ../../nbs/compat/44_hft_tokenizer.ipynb #4fd4006f
 class PreTrainedTokenizerFast:
-    "A tokenizer with what a model and its folder say about it."
+    "A tokenizer with the settings of a model and its folder."
 
     vocab_files_names = {"tokenizer_file": "tokenizer.json", "vocab_file": "tokenizer.model"}
     model_input_names = ["input_ids", "attention_mask"]
@@ -389,7 +389,7 @@ class PreTrainedTokenizerFast:
 
     @property
     def add_bos_token(self) -> bool:
-        "Is bos_token put before each text?"
+        "Is bos_token added before each text?"
         return self._add_bos_token
 
     @add_bos_token.setter
@@ -425,7 +425,7 @@ class PreTrainedTokenizerFast:
         self,
         pair: bool = False,  # Around two texts
     ) -> int:  # How many
-        "How many tokens are put around texts."
+        "The number of special tokens that are added around texts."
         return self._tokenizer.num_special_tokens_to_add(pair)
 
     @property
@@ -442,9 +442,9 @@ class PreTrainedTokenizerFast:
         self,
         token_ids_0: list[int],  # Ids
         token_ids_1: list[int] | None = None,  # Those of a second text
-        already_has_special_tokens: bool = False,  # Nothing is to be put around the ids
+        already_has_special_tokens: bool = False,  # The ids already include special tokens
     ) -> list[int]:  # 1 for special tokens
-        "Which ids are special tokens, among the ids or among those put around them."
+        "Which ids are special tokens, among the ids or those added around them."
         if not already_has_special_tokens:
             return self._around(token_ids_0, token_ids_1).special_tokens_mask
         if token_ids_1 is not None:
@@ -477,7 +477,7 @@ class PreTrainedTokenizerFast:
 
     @property
     def is_fast(self) -> bool:
-        "Is there an encoding behind each row?"
+        "Does each row have an encoding?"
         return True
 
     @property
@@ -579,7 +579,7 @@ class PreTrainedTokenizerFast:
         return_tensors: str | TensorType | None = None,  # Arrays instead of lists: "np", "pt" or "mlx"
         return_token_type_ids: bool | None = None,  # None: if the model takes them
         return_attention_mask: bool | None = None,  # None: if the model takes it
-        return_overflowing_tokens: bool = False,  # What is cut off becomes rows of its own
+        return_overflowing_tokens: bool = False,  # Return overflowing tokens as rows of their own
         return_special_tokens_mask: bool = False,  # 1 for tokens around texts
         return_offsets_mapping: bool = False,  # (start, end) of each token in its text
         return_length: bool = False,  # Number of tokens of each row
@@ -657,7 +657,7 @@ class PreTrainedTokenizerFast:
         )
 
     def _quick(self, rows, wanted):
-        "Columns of texts without a second one, and encodings that are made when they are asked for; None for others."
+        "Columns of single texts, with encodings that are made when needed; None for others."
         known = ("return_overflowing_tokens", "return_offsets_mapping", "return_special_tokens_mask")
         if any(wanted[name] for name in (*known, "is_split_into_words")) or not {*map(type, rows)} <= {str}:
             return None

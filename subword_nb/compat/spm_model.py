@@ -34,9 +34,9 @@ from ..unigram import lattice as lattices, sampling
 
 # %% ../../nbs/compat/31_spm_model.ipynb #d51575b8
 def normalized_places(
-    normalizer: SentencePieceNormalizer,  # Of a model, or one by itself
+    normalizer: SentencePieceNormalizer,  # Of a model, or a separate one
     text: str,  # As `decoded` gives it
-) -> tuple[str, list[int]]:  # The normalized text; the place of each character in `text`, and of the end
+) -> tuple[str, list[int]]:  # The normalized text; the index of each character in `text`, and of the end
     "Normalize a text, and record where its characters come from."
     aligned = normalizer.align(text)
     if not aligned.text:
@@ -49,7 +49,7 @@ def normalized_places(
 
 # %% ../../nbs/compat/31_spm_model.ipynb #ce6fbf42
 def normalized(
-    normalizer: SentencePieceNormalizer,  # Of a model, or one by itself
+    normalizer: SentencePieceNormalizer,  # Of a model, or a separate one
     text: Any,  # str or bytes, or a list of them
     *,
     with_offsets: bool | None = None,  # Also return offsets
@@ -100,7 +100,7 @@ def set_random_generator_seed(
 
 # %% ../../nbs/compat/31_spm_model.ipynb #0b8ebcb9
 class SpmModel:
-    "A SentencePiece model, asked about one text at a time."
+    "A SentencePiece model, for one text at a time."
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class SpmModel:
     def piece_id(
         self,
         piece: str,  # Any spelling
-    ) -> int:  # Its id; that of the unknown piece if there is none; -1 if there is no such piece either
+    ) -> int:  # Its id; else that of the unknown piece; -1 if there is none
         "The id of a piece."
         i = self.ids.get(piece)
         if i is not None:
@@ -178,7 +178,7 @@ class SpmModel:
         text: str,  # A text
     ) -> list[int]:  # Ids
         "The ids of a text."
-        if readable(text) != text:  # the rules of the normalizer do not see what is no UTF-8
+        if readable(text) != text:  # the normalizer's rules do not see bytes that are not UTF-8
             return [p.id for p in self.segment(text).pieces]
         return self.tokenizer.encode(text, allowed_special=())
 
@@ -289,7 +289,7 @@ class SpmModel:
         return "".join(self.decoder.decode([self.pieces[i] for i in ids]))
 
     def _check_unigram(self, what):
-        "Refuse what only a Unigram model can do."
+        "Raise an error for an operation that needs a Unigram model."
         if not self.model.has_lattice:
             raise RuntimeError(
                 f"{what} is not available for the current model: only a Unigram model gives segmentations "
@@ -297,7 +297,7 @@ class SpmModel:
             )
 
     def _lattice(self, text, what):
-        "The places of a normalized text, and all its segmentations."
+        "The positions of a normalized text, and all its segmentations."
         self._check_unigram(what)
         new, places = normalized_places(self.normalizer, text)
         return places, self.model.lattice(new)
@@ -347,7 +347,7 @@ def _surfaces(m, pieces, ids):
 
 
 def _surface(m, piece, i, prefixed, written):
-    "The text of a piece that is no byte; may the next one still begin the text?"
+    "The text of a piece that is not a byte; may the next one still begin the text?"
     d = m.decoder
     if i < 0 or m.types[i] == UNKNOWN:
         known = i >= 0 and m.pieces[i] == piece

@@ -48,7 +48,7 @@ def _checked_type(out_type, return_type, default):
 
 
 def _formed(text, kind, *, is_bytes=False, with_text=False):
-    "A segmented text in the form that was asked for."
+    "A segmented text in the requested form."
     if kind is int:
         return [p.id for p in text.pieces]
     if kind is str:
@@ -102,7 +102,7 @@ def _with_options(m, text, options):
 
 
 def _check_edges(m, options):
-    "Refuse what a model has no piece for."
+    "Raise an error for text that a model has no piece for."
     for option, i in (("bos", m.bos_id), ("eos", m.eos_id), ("unk", m.unk_id)):
         if option in options and i < 0:
             raise ValueError(
@@ -295,7 +295,7 @@ class SentencePieceProcessor:
         model_proto: Any,  # The bytes of a `.model` file
         **options: Any,  # As for the constructor
     ) -> "SentencePieceProcessor":  # A processor
-        "A processor of what is in memory."
+        "A processor from data in memory."
         _check_no_model(options)
         processor = cls(**options)
         processor.load_from_serialized_proto(model_proto)
@@ -614,7 +614,7 @@ class SentencePieceProcessor:
         self,
         input: Any,  # A text, or a list of texts
         alpha: float = 1.0,  # Exponent of the probabilities
-        num_threads: int | None = None,  # Accepted; texts are measured one after the other
+        num_threads: int | None = None,  # Accepted; texts are processed one by one
     ) -> Any:  # Nats; for a list, a list
         "How undecided a Unigram model is about a text."
         _thread_count(self._num_threads if num_threads is None else num_threads)
@@ -625,7 +625,7 @@ class SentencePieceProcessor:
     # The n best
 
     def _listed(self, m, found, kind, options, *, scored=False):
-        "Several segmentations in the form that was asked for."
+        "Several segmentations in the requested form."
         texts = [_with_options(m, t, [*self._encode_extra, *options]) for t in found]
         if kind in _PROTOS:
             form = "proto" if kind == "serialized_proto" else kind
@@ -804,7 +804,7 @@ class SentencePieceProcessor:
         return rows if given.is_batch else rows[0]
 
     def _decoded(self, row, kind, given, return_bytes):
-        "The text of ids or pieces in the form that was asked for."
+        "The text of ids or pieces in the requested form."
         m = self._loaded()
         if not given.has_pieces:
             m.check_ids(row)
@@ -1180,7 +1180,7 @@ def _plain_rows(m, texts, kind, options, threads):
         return rows if kind is int else [_as_array(ids) for ids in rows]
     found = []
     for text, ids in zip(texts, rows, strict=True):
-        if m.unk_id in ids and "unk" not in options:  # what is unknown is spelled as it is
+        if m.unk_id in ids and "unk" not in options:  # unknown text is spelled as it is
             pieces = [p.piece for p in m.segment(text).pieces]
         else:
             pieces = [m.pieces[i] for i in ids]

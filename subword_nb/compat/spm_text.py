@@ -72,7 +72,7 @@ def _width(char):
 class TextPiece:
     "A piece in its place."
 
-    piece: str  # How it is spelled; what is unknown, as it is in the normalized text
+    piece: str  # Its spelling; for unknown text, that in the normalized text
     id: int  # Its id
     surface: str  # The part of the text that it covers
     begin: int  # Where this part begins
@@ -92,7 +92,7 @@ class TextPiece:
 class SentencePieceText:
     "A text with its pieces."
 
-    text: str = ""  # The text; of a decoded one, what it became
+    text: str = ""  # The text; after decoding, the result
     pieces: tuple[TextPiece, ...] = ()  # From left to right
     score: float = 0.0  # Natural-log score of the segmentation, a 32-bit float
     has_score: bool = False  # Is there a score?

@@ -132,7 +132,7 @@ class _Options:
         return self.defaults.get(name)
 
     def _check(self):
-        "Refuse what cannot be honoured, and values that mean nothing."
+        "Raise an error for options that are not supported, and for invalid values."
         for name in (
             "enable_differential_privacy",
             "seed_sentencepieces_file",

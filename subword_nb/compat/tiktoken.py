@@ -61,7 +61,7 @@ def _has_surrogates(text):
 
 
 def _check_text(text):
-    "Refuse what is no str."
+    "Raise an error for anything but a str."
     if not isinstance(text, str):
         raise TypeError(f"text must be a str, got {type(text).__name__}; decode bytes first")
 
@@ -336,14 +336,14 @@ class Encoding:
         return self.encode_ordinary(text)
 
     def _encode_bytes(self, text):
-        "The ids of any bytes; what is not UTF-8 is merged as it is."
+        "The ids of any bytes; bytes that are not UTF-8 are merged as they are."
         if not isinstance(text, bytes):
             raise TypeError(f"text must be bytes, got {type(text).__name__}; encode takes a str")
         return self._tok.encode(text, allowed_special=(), errors="bytes")
 
     def __getstate__(self):
         if self is ENCODINGS.get(self.name):
-            return self.name  # what is registered is pickled by its name
+            return self.name  # a registered encoding is pickled by its name
         return {
             "name": self.name,
             "pat_str": self._pat_str,
@@ -638,7 +638,7 @@ def _named(*made):
 
 
 def _model_names(name):
-    "The two tables of models, which are read when they are first asked for."
+    "The two tables of models, which are read when first needed."
     from subword_nb.formats.tiktoken import MODEL_BEGINNINGS, MODEL_ENCODINGS
 
     tables = {"MODEL_TO_ENCODING": MODEL_ENCODINGS, "MODEL_PREFIX_TO_ENCODING": MODEL_BEGINNINGS}
