@@ -59,7 +59,7 @@ def merge_steps_ref(
 
 
 def _joined(a, b, rank, new, at, prefix, steps):
-    "What two symbols become; the merge is written down."
+    "The result of merging two symbols; the merge is recorded."
     piece = join_pair(a.piece, b.piece, prefix=prefix)
     steps.append(Merge(rank, a.piece, b.piece, piece, at, a.start, b.end))
     return Symbol(new, piece, a.start, b.end)
@@ -101,7 +101,7 @@ def first_symbols(
     model,  # A `BPE`: vocabulary and options
     pretoken: str,  # One pretoken
 ) -> tuple[list[Symbol], str | None]:  # Symbols with the ids of `start_ids`; what is special about them
-    "What merging starts from, in its places."
+    "The initial symbols, with their offsets."
     ids, unk = model.piece2id, model.unk_piece
     if model.ignore_merges and pretoken in ids:
         note = "the whole pretoken is a piece and is not taken apart (ignore_merges)"
@@ -131,7 +131,7 @@ def first_symbols(
 
 
 def _note(without_piece, unk):
-    "What became of characters without a piece."
+    "A note on characters without a piece."
     lost = "left out (drop_unknown)" if unk is None else f"unknown, written as {unk}"
     said = {False: "spelled by its bytes (byte_fallback)", True: lost}
 
@@ -152,7 +152,7 @@ class BPEReason:
     symbols: list  # `Symbol`s: what merging starts from
     steps: list  # `Merge`s in the order in which they are applied
     pieces: list  # The pieces that are left
-    note: str | None = None  # What is special: unknown characters, bytes, a piece that is not taken apart
+    note: str | None = None  # A special case: unknown characters, bytes, a piece that is taken whole
     kind: str = field(default="bpe", init=False)  # Which kind of reason this is
 
     def to_dict(self) -> dict:  # str, int, float, None, list and dict; `places` are those of `symbols`

@@ -415,7 +415,7 @@ class BPE(Model):
         self,
         pretoken: str,  # One pretoken
     ) -> Callable:  # Two symbols in their places → (rank, merged id), or None
-        "What two neighbouring symbols of a pretoken become."
+        "The result of merging two neighbouring symbols of a pretoken."
         return _rule_of(self, pretoken)
 
     def explain(
@@ -450,7 +450,7 @@ class BPE(Model):
 
     def span_encoder(
         self,
-        spans: "ByteSpans",  # What a text is cut into
+        spans: "ByteSpans",  # How a text is split into spans
     ) -> "SpanEncoder|None":  # None: `encode` does it
         "The kernels that compute the ids of new spans."
         from subword_nb.bpe.span_encoder import BPESpanEncoder
@@ -497,7 +497,7 @@ class BPE(Model):
         return replace(self, piece2id=dict(piece2id), merges=_rules_among(self, piece2id))
 
     def joins(self) -> Joins:  # Results of rules, and pieces that are taken whole
-        "What the rules can join."
+        "The neighbours that the rules can join."
         spellings = [a + b for a, b in self.merges]
         if self.ignore_merges:
             spellings += self.piece2id
@@ -521,7 +521,7 @@ class BPE(Model):
         self,
         added: Collection[str],  # Contents of added tokens
     ) -> dict:  # The number of merges, and the first ten
-        "What only this kind of model has."
+        "Facts that only this kind of model has."
         return {"merges": len(self.merges), "first_merges": [list(pair) for pair in self.merges[:10]]}
 
 # %% ../../nbs/bpe/07_model.ipynb #3df887f5
@@ -611,7 +611,7 @@ def encode_pretoken(
 
 # %% ../../nbs/bpe/07_model.ipynb #aa950837
 def _rule_of(model, pretoken):
-    "What two symbols become, by a model's rules: (rank, id), or None."
+    "The result of merging two symbols by a model's rules: (rank, id), or None."
     prefix, suffix = model.continuing_subword_prefix, model.end_of_word_suffix
     if not isinstance(model.merges, RankRules):
         table = model.table
@@ -637,7 +637,7 @@ def symbols_in_place(
     model: BPE,  # Vocabulary and options
     pretoken: str,  # One pretoken
 ) -> list[Token]:  # In order
-    "What merging starts from, as tokens."
+    "The initial symbols, as tokens."
     if model.ignore_merges and pretoken in model.piece2id:
         return [Token(model.piece2id[pretoken], pretoken, 0, len(pretoken))]
     out, fusing, unk = [], False, model.unk_piece

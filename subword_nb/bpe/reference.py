@@ -171,7 +171,7 @@ def start_vocabulary(
 
 # %% ../../nbs/bpe/00_reference.ipynb #de8a5671
 class BPERules(NamedTuple):
-    "What training learns."
+    "The result of training."
 
     pieces: list  # The vocabulary in the order of ids: special tokens, alphabet, merged pieces
     merges: list  # The merge rules, a pair of pieces each, in the order of their ranks
@@ -185,7 +185,7 @@ def join_pair(
     *,
     prefix: str = "",  # `continuing_subword_prefix`, which `b` loses
 ) -> Any:  # The piece that the two become, of that kind
-    "What two pieces merge into."
+    "The result of merging two pieces."
     return a + (b[len(prefix) :] if prefix and b.startswith(prefix) else b)
 
 # %% ../../nbs/bpe/00_reference.ipynb #0ce1ac3e

@@ -188,11 +188,11 @@ def learn_merges(
 
 # %% ../../nbs/bpe/02_trainer.ipynb #6e4b10b0
 def truncate_rules(
-    rules: BPERules,  # What a run learned
+    rules: BPERules,  # Result of a run
     vocab_size: int,  # Number of pieces wanted, not fewer than the run started from
     *,
     prefix: str = "",  # Its `continuing_subword_prefix`
-) -> BPERules:  # What a run of that size would have learned
+) -> BPERules:  # Result of a run of that size
     "The rules of a smaller vocabulary."
     check_limits(vocab_size=vocab_size)
     made = [join_pair(a, b, prefix=prefix) for a, b in rules.merges]
@@ -220,7 +220,7 @@ def truncate_rules(
 
 # %% ../../nbs/bpe/02_trainer.ipynb #abe3667c
 def _codes(counts):
-    "What symbols are made of, where each pretoken begins among them, the counts, and whether they are bytes."
+    "The base symbols, the start of each pretoken among them, the counts, and whether they are bytes."
     import numpy as np
 
     def points(text):
@@ -274,7 +274,7 @@ def _spelled(code, bytewise, prefix, suffix):
 
 # %% ../../nbs/bpe/02_trainer.ipynb #b8553489
 def _check_sum(weight, bounds):
-    "Refuse counts whose sums might not fit."
+    "Raise an error for counts whose sums might not fit."
     import numpy as np
 
     total = float(np.dot(weight.astype(np.float64), np.diff(bounds)))
@@ -298,7 +298,7 @@ def _occurring(codes):
 
 
 def _looked_up(table, codes):
-    "What a table has for each code."
+    "The entry of a table for each code."
     import numpy as np
 
     out = np.empty(len(codes), table.dtype)
@@ -367,7 +367,7 @@ def _known_ids(known, pieces, vocab_size, prefix):
 
 # %% ../../nbs/bpe/02_trainer.ipynb #17329ee9
 def _snapshot(start, pairs):
-    "What `resume` takes: how many pieces there were before the first merge, and the merges as pairs of ids."
+    "The argument `resume`: the number of pieces before the first merge, and the merges as pairs of ids."
     return {"kind": "bpe", "start": start, "merges": [[int(a), int(b)] for a, b in pairs]}
 
 

@@ -152,7 +152,7 @@ def _is_file(path):
 
 # %% ../../nbs/formats/10_detect.ipynb #6da51498
 class TokenizerFiles(NamedTuple):
-    "Where a tokenizer is."
+    "The location of a tokenizer."
 
     kind: str  # One of `KINDS`
     paths: tuple  # The file, or GPT-2's two files
@@ -229,7 +229,7 @@ def _pair_of(path, kind):
 
 # %% ../../nbs/formats/10_detect.ipynb #121803fb
 def _refuse_json(path):
-    "Refuse what is named like JSON and is none, or is none of the objects that are known."
+    "Raise an error for a file that is named like JSON but is not, or that contains none of the known objects."
     if not read_bytes(path):
         return  # another error reports an empty file
     found = read_json(path)
@@ -384,7 +384,7 @@ def _reader(kind):
 
 
 def _checked_options(place, read, options):
-    "Refuse an option that the kind does not have."
+    "Raise an error for an option that the kind does not have."
     known = [p.name for p in inspect.signature(read).parameters.values() if p.kind is not p.VAR_KEYWORD][
         len(place.paths) :
     ]
@@ -471,7 +471,7 @@ _GPT2S = (
 
 
 def _check_class(config, path):
-    "Refuse a pair whose class splits text in another way."
+    "Raise an error for a pair whose class splits text in another way."
     said = config.get("tokenizer_class")
     if isinstance(said, str) and said.removesuffix("Fast").removesuffix("Tokenizer") not in _GPT2S:
         raise ValueError(
@@ -615,7 +615,7 @@ def _side_of(config, name, stated, default, path):
 
 
 def _longest(config, path):
-    "How many tokens a model takes; None if that is not limited."
+    "The maximum number of tokens of a model; None if that is not limited."
     n = config.get("model_max_length", config.get("max_len"))
     if n is None:
         return None
@@ -730,7 +730,7 @@ def folder_config(
     folder: str | os.PathLike,  # A folder with a tokenizer
     parts: Parts,  # That tokenizer
 ) -> TokenizerConfig | None:  # As for `tokenizer_config`; `parts.config` if there are no such files
-    "What the files beside a tokenizer say about calls, chats and decoded text."
+    "The options for calls, chats and decoded text in the files beside a tokenizer."
     config, templates = _config(Path(folder)), template_files(Path(folder))
     if not config and not templates:
         return parts.config

@@ -41,8 +41,8 @@ from ..wordpiece.wordlevel import WordLevel
 class Translated(NamedTuple):
     "A tokenizer in the words of a format."
 
-    parts: Parts  # What is written
-    notes: list  # What is not, a sentence for each thing
+    parts: Parts  # The translated parts
+    notes: list  # What the format does not contain, a sentence each
 
 # %% ../../nbs/formats/11_export.ipynb #56639f6e
 def normalizer_steps(
@@ -224,7 +224,7 @@ _CLUSTERS = (
 
 
 def _sentencepiece_notes(parts):
-    "What is known to be different."
+    "The known differences."
     m, norm, notes = parts.model, parts.normalizer, []
     if isinstance(m, Unigram):
         notes.append(_ROUNDING)
@@ -533,7 +533,7 @@ def translated(
 
 # %% ../../nbs/formats/11_export.ipynb #a0f6f006
 class Written(NamedTuple):
-    "What was written."
+    "The result of writing a file."
 
     path: Path  # The file, or the folder
     notes: list  # Notes on what it does not contain
@@ -592,7 +592,7 @@ def place_of(
     path: str | os.PathLike,  # Where a tokenizer shall be written
     kind: str,  # One of `KINDS`
 ) -> Path:  # A file; for GPT-2's two files their folder
-    "What is written for a path: in a folder, the file that has the usual name of its kind."
+    "The file for a path: in a folder, the usual name of its kind."
     if kind in _IN_FOLDER and names_folder(path):
         return Path(path) / _IN_FOLDER[kind]
     return Path(path)

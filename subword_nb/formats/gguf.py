@@ -276,7 +276,7 @@ def _of(metadata, name, kinds, n=None):
 
 # %% ../../nbs/formats/08_gguf.ipynb #6971ef85
 class _Vocabulary(NamedTuple):
-    "What all kinds have in common."
+    "The fields common to all kinds."
 
     pieces: list  # In the order of ids
     types: list  # What each is

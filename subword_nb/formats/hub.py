@@ -102,7 +102,7 @@ def _offline(asked):
 
 # %% ../../nbs/formats/09_hub.ipynb #5edb78fa
 def _check_names(repo, revision):
-    "Refuse an invalid name, before it becomes part of a path or of an address."
+    "Raise an error for an invalid name, before it becomes part of a path or of an address."
     if not looks_like_repo(f"x/{repo}" if isinstance(repo, str) and "/" not in repo else repo):
         raise ValueError(
             'repo must be "org/name" of letters, digits, "_", "-" and ".", such as "openai-community/gpt2", '
@@ -179,7 +179,7 @@ def _quietly(hub, repo, ask):
 
 
 def _explained(hub, e, where, offline):
-    "What went wrong, with the way out; None for what is not known."
+    "The cause of an error, with a remedy; None for unknown errors."
     known, told = hub.utils, (str(e).strip() or type(e).__name__).splitlines()[0][:200]
     if isinstance(e, known.GatedRepoError):
         return PermissionError(

@@ -196,7 +196,7 @@ _CALLED = {_NULL: "null", dict: "an object", list: "a list"}
 
 
 def _kind_of(d):
-    "What kind of model a file holds."
+    "The kind of model in a file."
     if "type" in d:
         return d["type"]
     if "merges" in d:
@@ -209,7 +209,7 @@ def _kind_of(d):
 
 # %% ../../nbs/formats/00_huggingface.ipynb #b4a802a7
 def _check_model(d, path, ignored):
-    "Refuse another model, an option of the wrong type, and a missing one; ignore unknown keys."
+    "Raise an error for another model, an option of the wrong type, and a missing one; ignore unknown keys."
     if not isinstance(d, Mapping):
         raise ValueError(f"{path} must be an object with a vocab, got {type(d).__name__}")
     kind = _kind_of(d)
@@ -467,7 +467,7 @@ def parts_to_dict(
 
 # %% ../../nbs/formats/00_huggingface.ipynb #5f7f38b6
 def _check_numbers(parts):
-    "Refuse ids of added tokens that a reader of the file would not give them."
+    "Raise an error for ids of added tokens that a reader of the file would not assign."
     tokens = [t for t, _ in parts.added_tokens]
     declared = [i for _, i in parts.added_tokens]
     for (token, i), declared_id in zip(
@@ -570,7 +570,7 @@ def read_json(
     path: str | os.PathLike,  # A file with JSON in it
     *,
     parse_float=float,  # What makes numbers of decimals
-) -> Any:  # What it says: a dict, a list, a text, a number, or None
+) -> Any:  # Its value: a dict, a list, a text, a number, or None
     "Read JSON; a fault is reported with file and place."
     data, doubts = read_bytes(path), []
     check_json(data, path)
@@ -622,7 +622,7 @@ def _loads(text, doubts, parse_float):
 
 # %% ../../nbs/formats/00_huggingface.ipynb #a782f62d
 def _refuse_doubts(found, path):
-    "Refuse a key that comes twice, a number that is none, and text that is no Unicode."
+    "Raise an error for a repeated key, an invalid number, and text that is not Unicode."
     for place, value in _places(found):
         if isinstance(value, _NoNumber):
             raise ValueError(
@@ -684,7 +684,7 @@ def _read_tokens(tokens, ignored, path="added_tokens"):
 
 # %% ../../nbs/formats/00_huggingface.ipynb #3a0886c3
 def _check_ids(piece2id, path):
-    "Refuse ids so far apart that a list of all pieces would be mostly holes."
+    "Raise an error for ids so far apart that a list of all pieces would be mostly holes."
     top = max(piece2id.values(), default=0)
     if top > 16 * len(piece2id) + 2**20:
         raise ValueError(
@@ -741,7 +741,7 @@ def _inside(level):
 
 
 def _check_parts(d):
-    "Refuse what is no tokenizer.json of the version that is known."
+    "Raise an error for anything but a tokenizer.json of the known version."
     if not isinstance(d, Mapping):
         raise ValueError(
             f"a tokenizer.json must be a JSON object with a model, got {type(d).__name__}; pass another file"

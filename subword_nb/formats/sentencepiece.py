@@ -173,7 +173,7 @@ def read_sentencepiece(
 # %% ../../nbs/formats/06_sentencepiece.ipynb #0745c8db
 @dataclass
 class _Text:
-    "What happens to a text, in SentencePiece's terms."
+    "The steps before the model, in SentencePiece's terms."
 
     rules: dict | None = None  # What characters become, or None
     charsmap: bytes | None = None  # The same in the form of a file
@@ -192,7 +192,7 @@ class _Text:
     needs: Any = None  # A step that is right only if spaces are written as ▁ in the end
     own: bool = False  # Is all of it said by SentencePiece's normalizer?
     alone: tuple = ()  # What that one leaves as it is
-    notes: tuple = ()  # What is not the same
+    notes: tuple = ()  # The differences
 
     def note(self, text):
         self.notes += (text,)
@@ -204,7 +204,7 @@ class _Text:
 # %% ../../nbs/formats/06_sentencepiece.ipynb #2dffdd2b
 @lru_cache(8)
 def _each(step):
-    "What a step makes of single characters, those that it changes."
+    "The result of a step for single characters, those that it changes."
     blocks = (
         "".join(map(chr, range(a, min(a + 256, 0x110000))))
         for a in range(0, 0x110000, 256)
@@ -327,7 +327,7 @@ def _by_metaspace(text, step):
 
 # %% ../../nbs/formats/06_sentencepiece.ipynb #31a2a716
 def _edge_notes(text):
-    "What SentencePiece does differently at the ends of a text."
+    "SentencePiece's differences at the ends of a text."
     there = "in SentencePiece"
     ends = ["the beginning"] * (not text.left and not text.unless) + ["the end"] * (not text.right)
     if text.runs and ends:
@@ -352,7 +352,7 @@ def _flat(step, kind, name):
 
 
 def _text_of(parts):
-    "What happens to a text before the model sees it, or an error that names the step."
+    "The steps before the model, or an error that names an unsupported step."
     text, first = _Text(), True
     for step in [
         *_flat(parts.normalizer, normalizers.Sequence, "normalizers"),
@@ -489,7 +489,7 @@ def _bpe_in(m, ids, kinds):
 
 # %% ../../nbs/formats/06_sentencepiece.ipynb #417154c9
 def _check_merges(m, model, rank):
-    "Refuse merges that SentencePiece would not make, or not in this order."
+    "Raise an error for merges that SentencePiece would not make, or not in this order."
     merges, whole, doubtful = merges_of(model)
     number, before = {pair: i for i, pair in reversed([*enumerate(m.merges)])}, -1
     for a, b in merges:
@@ -585,7 +585,7 @@ def as_sentencepiece(
 
 # %% ../../nbs/formats/06_sentencepiece.ipynb #a2f0669d
 def _model_notes(parts, new, text):
-    "What is different about the model."
+    "The differences of the model."
     m, known = parts.model, set(parts.model.piece2id)
     own = type(m) in _MODELS.values()
     loose = [t for t, _ in parts.added_tokens if not t.special]
@@ -616,7 +616,7 @@ def _model_notes(parts, new, text):
 def sentencepiece_notes(
     parts: Parts,  # The parts of a tokenizer
 ) -> list[str]:  # A sentence for each property that is lost or differs
-    "What is lost or different when a tokenizer becomes a `.model` file."
+    "The losses and differences when a tokenizer becomes a `.model` file."
     new, text = _translated(parts)
     notes = [*text.notes, *_model_notes(parts, new.model, text)]
     if parts.post_processor is not None:
@@ -650,7 +650,7 @@ def _edges(parts):
 
 
 def _trainer_facts(parts, text):
-    "What is true of a model, by the names of trainer_spec."
+    "The properties of a model, by the names of trainer_spec."
     m, edges = parts.model, _edges(parts)
     return {
         "model_type": next(k for k, kind in _MODELS.items() if type(m) is kind),
@@ -722,7 +722,7 @@ def proto_from_parts(
 
 
 def _normalizer_facts(n):
-    "What is true of a normalizer, by the names of normalizer_spec."
+    "The properties of a normalizer, by the names of normalizer_spec."
     return {
         "precompiled_charsmap": n.charsmap,
         "add_dummy_prefix": n.add_dummy_prefix,

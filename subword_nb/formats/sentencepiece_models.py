@@ -82,7 +82,7 @@ class SentencePieceModel(Model):
         self,
         text: str,  # A normalized text, or part of one
     ) -> Iterator[tuple]:  # (start, end, user-defined?), from left to right
-        "What merging starts from: the longest user-defined piece, else one character."
+        "The initial symbols of merging: the longest user-defined piece, else one character."
         return _symbols(text, frozenset(self.user_defined), lengths_by_first(self.user_defined))
 
     def part_tokens(
@@ -137,7 +137,7 @@ class SentencePieceModel(Model):
         self,
         added: Collection[str],  # Contents of added tokens
     ) -> dict:  # The ten pieces with the highest scores
-        "What only this kind of model has."
+        "Facts that only this kind of model has."
         return most_probable(self, added)
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #f31c7243
@@ -168,7 +168,7 @@ def _prepare(model):
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #023fc8d2
 def _check_pieces(model):
-    "Refuse pieces, ids and scores that are none."
+    "Raise an error for invalid pieces, ids and scores."
     scores, seen = model.scores, {}
     if are_usual(model.piece2id, scores) and max(map(abs, scores)) < 1e300:
         return
@@ -251,7 +251,7 @@ class _Row(NamedTuple):
     "A slice of text, encoded."
 
     ids: list  # Its ids as a separate text
-    parts: list  # What it is split into
+    parts: list  # Its parts
     steps: tuple = ()  # Unigram: the scores of the parts
     limit: float = 0.0  # Unigram: the split is certain while the score so far is nearer to 0 than this
 
@@ -531,7 +531,7 @@ class SentencePieceBPE(SentencePieceModel):
     units = "merges"
 
     def joins(self) -> Joins:  # Every piece that a text can be given, and those that are taken apart again
-        "What merging can produce."
+        "The texts that merging can produce."
         singles = frozenset(p for p in self.known if len(p) == 1)
         return Joins([*self.known, *self.unused], singles, depends_on_ends=False, joins_spelled=False)
 
@@ -562,7 +562,7 @@ class SentencePieceBPE(SentencePieceModel):
 
     def span_encoder(
         self,
-        spans: ByteSpans,  # What a text is cut into
+        spans: ByteSpans,  # How a text is split into spans
     ) -> Any:  # A `SentencePieceBPESpanEncoder`; None: `encode` does it
         "The kernels that compute the ids of new spans."
         from subword_nb.bpe.span_encoder import SentencePieceBPESpanEncoder
@@ -692,7 +692,7 @@ def _parts(text, ends, made, spare):
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #4e1192a6
 class Merges(NamedTuple):
-    "What the scores of a BPE model imply about its merges."
+    "The merges that the scores of a BPE model imply."
 
     merges: list  # (left, right) in the order of their ranks
     whole: list  # Pieces that no text is ever given by merging

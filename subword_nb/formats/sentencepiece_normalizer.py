@@ -110,7 +110,7 @@ class _Spellings:
 
 # %% ../../nbs/formats/04_sentencepiece_normalizer.ipynb #db7902ca
 class _Memo(dict):
-    "What a function gives for short texts."
+    "The results of a function, cached for short texts."
 
     def __init__(self, function):
         self.function = function
@@ -163,7 +163,7 @@ class _Tables:
 
     @cached_property
     def longest(self):
-        "How many characters the longest key has."
+        "Length of the longest key in characters."
         return max(map(len, charsmap_rules(self.map.blob)), default=1)
 
     def replaced(self, text):
@@ -243,7 +243,7 @@ def _aligned(n, x):
 # %% ../../nbs/formats/04_sentencepiece_normalizer.ipynb #c879f26b
 @dataclass(frozen=True, repr=False)
 class SentencePieceNormalizer(Normalizer):
-    "What SentencePiece does to a text before its model sees it."
+    "SentencePiece's normalizer, which runs before its model."
 
     charsmap: bytes = b""  # `precompiled_charsmap` of the model; empty: characters stay as they are
     add_dummy_prefix: bool = True  # Put a space at the beginning, so that a first word looks like any other
@@ -314,7 +314,7 @@ def _check_texts(d, name):
 
 
 def _check(n):
-    "Refuse options of the wrong kind; sort the spellings."
+    "Raise an error for options of the wrong type; sort the spellings."
     for name in _FLAGS:
         if not isinstance(getattr(n, name), bool):
             raise ValueError(f"{name} must be True or False, got {getattr(n, name)!r}")
@@ -452,7 +452,7 @@ class _Undone:
         return [(self.n.normalize(text[:ends]), True)] if ends else []
 
     def stable_ends(self, text):
-        "How much of a text is in chunks that nothing can change."
+        "Length of the part of a text whose chunks cannot change."
         ends, tables = 0, self.n._tables
         for taken, _ in _chunks(tables, text):
             if len(text) - ends < tables.longest and _goes_on(
@@ -475,12 +475,12 @@ class SentencePieceDecoder(Decoder):
     "From SentencePiece's pieces to text."
 
     unk_piece: str = "<unk>"  # The piece that replaces unknown characters
-    unk_surface: str = " ⁇ "  # What is written for it
+    unk_surface: str = " ⁇ "  # Written for it
     control: tuple = ()  # Pieces without text
     byte_fallback: bool = False  # Are <0x00> … <0xFF> bytes?
     add_dummy_prefix: bool = True  # A space was prepended, and is removed
     remove_extra_whitespaces: bool = True  # Spaces at the beginning go
-    # What is done to the whole text in the end: a character map, or a normalizer; b"": nothing
+    # Applied to the whole text at the end: a character map, or a normalizer; b"": nothing
     denormalizer: Any = b""
 
     def __post_init__(self):
@@ -544,7 +544,7 @@ class SentencePieceDecoder(Decoder):
         return n, text
 
     def _undone(self, text):
-        "What the denormalizer makes of a text."
+        "The text after the denormalizer."
         stage = _Undone(self.denormalizer)
         return "".join([part for part, _ in stage.push([(text, True)]) + stage.finish()])
 
@@ -568,7 +568,7 @@ def _decoded(d, pieces, errors):
 
 
 def _check_decoder(d):
-    "Refuse options of the wrong kind; a bare map becomes a normalizer that leaves spaces alone."
+    "Raise an error for options of the wrong type; a bare map becomes a normalizer that leaves spaces alone."
     for names, kind, wanted in (
         (("unk_piece", "unk_surface"), str, "a str"),
         (("byte_fallback", *_FLAGS[:2]), bool, "True or False"),

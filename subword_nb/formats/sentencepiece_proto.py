@@ -68,7 +68,7 @@ def wire_fields(
     start: int = 0,  # Where the message begins
     end: int | None = None,  # Where it ends; None: with the data
     *,
-    where: str = "the message",  # What it is: errors begin with it
+    where: str = "the message",  # Name of the message: errors begin with it
 ) -> Iterator[Field]:  # The fields in the order of the bytes, known or not
     "Split a message into fields, without interpreting them."
     at = start
@@ -198,8 +198,8 @@ class ModelProto:
 
     pieces: list[Piece] = field(default_factory=list)  # The vocabulary in the order of ids
     trainer_spec: dict = field(default_factory=dict)  # How the model was trained, and what kind it is
-    normalizer_spec: dict = field(default_factory=dict)  # What is done to a text first
-    denormalizer_spec: dict = field(default_factory=dict)  # What is done to a decoded text last
+    normalizer_spec: dict = field(default_factory=dict)  # Steps before the model
+    denormalizer_spec: dict = field(default_factory=dict)  # Steps after decoding
     # (text, its pieces with spaces between)
     self_test_data: list[tuple[str, str]] = field(default_factory=list)
     # One byte a piece: which of its three fields stand in the file (1, 2, 4); b"": all but the type NORMAL
@@ -219,14 +219,14 @@ class ModelProto:
         self,
         name: str,  # A field of the normalizer's
     ) -> Any:  # The value in the file, else the default
-        "What is done to a text first."
+        "The steps before the model."
         return _value_of(self.normalizer_spec, NORMALIZER_SPEC, name, "normalizer_spec")
 
     def denormalizer(
         self,
         name: str,  # A field of the normalizer's
     ) -> Any:  # The value in the file, else the default
-        "What is done to a decoded text last."
+        "The steps after decoding."
         return _value_of(self.denormalizer_spec, NORMALIZER_SPEC, name, "denormalizer_spec")
 
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #66565123
@@ -259,7 +259,7 @@ def _not_wire(kind, wire, f):
 
 
 def _value(data, f, kind):
-    "What a field means."
+    "The meaning of a field."
     wire = _WIRE.get(kind, 2)
     if f.wire != wire:
         raise ValueError(_not_wire(kind, wire, f))
@@ -651,7 +651,7 @@ def used_pieces(
 
 
 def _check_piece(p, i, fallback, unigram, name):
-    "Refuse a piece that no tokenizer can use."
+    "Raise an error for a piece that no tokenizer can use."
     where = f"{name}, pieces[{i}] {clip(p.piece, n=40)!r}"
     size = len(p.piece.encode("utf-8", "surrogatepass"))
     if not p.piece:
@@ -691,7 +691,7 @@ def _are_usual(pieces):
 def check_model_proto(
     proto: ModelProto,  # A model
     *,
-    name: str = "the model",  # What it is: errors begin with it
+    name: str = "the model",  # Name of the model: errors begin with it
 ) -> ModelProto:  # The same
     "Raise an error for what SentencePiece rejects, and for pieces of the same spelling."
     unigram, fallback = proto.trainer("model_type") == UNIGRAM, proto.trainer("byte_fallback")

@@ -289,7 +289,7 @@ class NmtBPE(Model):
         self,
         added: Collection[str],  # Contents of added tokens
     ) -> dict:  # The number of merges, and the first ten
-        "What only this kind of model has."
+        "Facts that only this kind of model has."
         return {"merges": len(self.merges), "first_merges": [list(pair) for pair in self.merges[:10]]}
 
 # %% ../../nbs/formats/07_subword_nmt.ipynb #a0444941
@@ -481,7 +481,7 @@ class NmtDecoder(decoders.Decoder):
         *,
         errors: str = "replace",  # Not needed: pieces are text
     ) -> list:  # One stage for a stream
-        "What decodes piece by piece."
+        "The decoding of single pieces."
         return [_Glue(self.separator)]
 
 
@@ -590,7 +590,7 @@ def read_nmt(
 
 # %% ../../nbs/formats/07_subword_nmt.ipynb #3325fad6
 def _check_rules(merges):
-    "Refuse rules that merging in rounds and merging the leftmost pair may apply differently."
+    "Raise an error for rules that merging in rounds and merging the leftmost pair may apply differently."
     first = {pair: k for k, pair in reversed([*enumerate(merges)])}
     made = {a + b: k for k, (a, b) in enumerate(merges)}
     if twice := [k for k, pair in enumerate(merges) if first[pair] != k]:
@@ -690,7 +690,7 @@ def bpe_from_nmt(
 def nmt_notes(
     parts: Parts,  # What `write_codes` writes
 ) -> list[str]:  # One sentence for each thing that the codes do not carry
-    "What the reader of the codes must be told."
+    "The options that a reader of the codes needs."
     notes = [
         "ids: codes hold rules; a dict.txt gives the ids (write_dictionary), else they are numbered by the codes"
     ]

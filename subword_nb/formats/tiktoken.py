@@ -73,7 +73,7 @@ def _of_line(line):
 
 
 def _fault(line):
-    "What an error says of a line of a rank file that is wrong."
+    "The error message for an invalid line of a rank file."
     token, space, rank = line.partition(b" ")
     if not line.strip():
         return "an empty one, which only the last line may be"
@@ -188,7 +188,7 @@ def encode_by_ranks_ref(
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #ad11bc8b
 class Recovered(NamedTuple):
-    "What a table of ranks implies about merging."
+    "The merge rules that a table of ranks implies."
 
     merges: list  # The merge rules, pairs of tokens, in the order of ranks
     whole: list  # Tokens that merging never makes: found only where a pretoken is just that
@@ -218,7 +218,7 @@ class Published(NamedTuple):
 
 
 class TiktokenSource(NamedTuple):
-    "What an encoding has besides the parts of its tokenizer."
+    "The data of an encoding besides the parts of its tokenizer."
 
     name: str | None  # Its name
     pattern: str  # Its pattern as tiktoken reads it
@@ -580,7 +580,7 @@ def _splitter(source):
 
 
 def _check_special(special, owner, label):
-    "Refuse special tokens that take a rank or a spelling of another."
+    "Raise an error for special tokens that take a rank or a spelling of another."
     if not isinstance(special, Mapping):
         raise ValueError(f"special_tokens must be a map from spelling to id, got {type(special).__name__}")
     for token, i in special.items():
@@ -597,7 +597,7 @@ def _check_special(special, owner, label):
 
 
 def _check_spellings(ranks, special, label):
-    "Refuse special tokens that are spelled as tokens with a rank."
+    "Raise an error for special tokens that are spelled like tokens with a rank."
     both = next((t for t in special if all(c in CHAR2BYTE for c in t) and from_visible(t) in ranks), None)
     if both:
         raise ValueError(
@@ -607,7 +607,7 @@ def _check_spellings(ranks, special, label):
 
 
 def _check_table(ranks, special, label):
-    "Refuse a table with missing bytes or gaps."
+    "Raise an error for a table with missing bytes or gaps."
     if missing := [b for b in range(256) if bytes([b]) not in ranks]:
         raise ValueError(
             f"{label} must have a rank for each of the 256 bytes, got none for {len(missing)}, such as "
@@ -806,7 +806,7 @@ def _ranks_of(model, special):
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #2a7f2fa7
 def _check_rules(model, ranks, special):
-    "Refuse merge rules that do something else than the ranks."
+    "Raise an error for merge rules that differ from those of the ranks."
     rules = {pair: k for k, pair in enumerate(map(tuple, model.merges))}
     merges, whole = merges_from_ranks(ranks)
     before = -1
@@ -837,7 +837,7 @@ def _check_rules(model, ranks, special):
 def parts_to_ranks(
     parts: Parts,  # The parts of a byte-level BPE tokenizer
 ) -> tuple:  # token → rank; the pattern's source; special tokens, spelling → id
-    "What a tokenizer is to tiktoken, if that encodes exactly alike."
+    "A tokenizer in tiktoken's terms, if that encodes exactly alike."
     model = parts.model
     if not isinstance(model, BPE):
         raise ValueError(
@@ -903,7 +903,7 @@ def write_tiktoken(
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #e233d1c9
 def _undone(parts):
-    "What tiktoken does not do, though the tokenizer does."
+    "Operations of the tokenizer that tiktoken does not have."
     notes = [
         f"that {t.content!r} is found in every text: to tiktoken it is a special token"
         for t, _ in parts.added_tokens
@@ -924,7 +924,7 @@ def _undone(parts):
 def tiktoken_notes(
     parts: Parts,  # The parts of a byte-level BPE tokenizer
 ) -> list[str]:  # Sentences for a human, none if nothing is lost
-    "What a rank file does not hold of a tokenizer."
+    "Parts of a tokenizer that a rank file does not hold."
     _, pattern, special = parts_to_ranks(parts)
     notes = [f"the pattern, {pattern!r}: give it to the reader as pattern="]
     if special:
@@ -1019,7 +1019,7 @@ def token_byte_values(
 
 def encode_single_token(
     tok,  # A tokenizer
-    text_or_bytes: str | bytes,  # What the token spells
+    text_or_bytes: str | bytes,  # Spelling of the token
 ) -> int:  # Its id; special tokens are found, too
     "The id of a single token."
     if not isinstance(text_or_bytes, (str, bytes, bytearray, memoryview)):

@@ -106,7 +106,7 @@ def read_vocab_txt(
 
 # %% ../../nbs/formats/03_vocab_files.ipynb #32a8b77f
 def _check_lines(parts):
-    "Refuse a tokenizer that a list of pieces cannot hold."
+    "Raise an error for a tokenizer that a list of pieces cannot hold."
     way = "; save it as tokenizer.json"
     if not isinstance(parts.model, WordPiece):
         raise ValueError(f"the model must be WordPiece for vocab.txt, got {parts.model!r}{way}")
@@ -318,7 +318,7 @@ def read_minbpe(
 
 # %% ../../nbs/formats/03_vocab_files.ipynb #fd7e3596
 def _check_bytewise(parts, kind):
-    "Refuse what is no plain byte-level BPE."
+    "Raise an error for anything but a plain byte-level BPE."
     m, way = parts.model, "; save it as tokenizer.json"
     if not isinstance(m, BPE) or not isinstance(parts.decoder, decoders.ByteLevel):
         raise ValueError(
@@ -353,7 +353,7 @@ def _check_bytewise(parts, kind):
 
 
 def _check_reachable(model, added, kind):
-    "Refuse a model that finds pieces whole which its merges do not make."
+    "Raise an error for a model that takes pieces whole which its merges do not make."
     for piece, i in model.piece2id.items():
         if piece in added or any(c not in CHAR2BYTE for c in piece):
             continue

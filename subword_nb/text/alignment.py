@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Aligned(NamedTuple):
     "A text and, for every character of it, where in the original it comes from."
 
-    text: str  # What the text has become
+    text: str  # The current text
     spans: list | None = None  # Per character its (start, end) in the original; None: (at + i, at + i + 1)
     at: int = 0  # Where in the original this text begins
 
@@ -36,7 +36,7 @@ class Aligned(NamedTuple):
         a: int,  # First character of a part
         b: int,  # Its end, after the last character
     ) -> tuple[int, int]:  # Half-open, in the original
-        "Where text[a:b] comes from: from its first character's start to its last one's end."
+        "The span of text[a:b]: from its first character's start to its last one's end."
         if self.spans is None:
             return self.at + a, self.at + b
         if a < b:
@@ -70,7 +70,7 @@ def as_aligned(
 
 # %% ../../nbs/text/01_alignment.ipynb #fd099970
 def apply_changes(
-    aligned: Aligned,  # What the changes start from
+    aligned: Aligned,  # The text before the changes
     # (character, n) in order: n = 0 replaces, n > 0 inserts, n < 0 replaces one and swallows -n more
     changes: Iterable,
     *,
@@ -97,7 +97,7 @@ def apply_changes(
 # %% ../../nbs/text/01_alignment.ipynb #1cf96b87
 def draw_alignment(
     original: str,  # The original text
-    aligned: Aligned,  # What it has become
+    aligned: Aligned,  # The text after the changes
 ) -> "Svg":  # Draws itself in Jupyter; `str()` lists the characters with their spans
     "Draw where each character of a text comes from."
     from subword_nb.core.draw import Svg, printable, svg_figure, svg_text
@@ -124,7 +124,7 @@ def draw_alignment(
 
 # %% ../../nbs/text/01_alignment.ipynb #b2df3516
 def spread(
-    aligned: Aligned,  # What is changed
+    aligned: Aligned,  # The text to change
     pieces: Iterable,  # One string per character, which may be empty: its replacement
 ) -> Aligned:  # Every character of a piece has the span of the character it replaces
     "Give each character's place to a string."
@@ -142,7 +142,7 @@ def spread(
 
 # %% ../../nbs/text/01_alignment.ipynb #ded6c569
 def replace_places(
-    aligned: Aligned,  # What is changed
+    aligned: Aligned,  # The text to change
     places: Iterable,  # (start, end) of each match, in order, not overlapping
     content: str,  # The replacement of each
 ) -> Aligned:  # The content has the span of the last character it replaces

@@ -65,7 +65,7 @@ _all_ = [
 
 @dataclass(frozen=True)
 class Normalizer:
-    "What all normalizers can do."
+    "The methods of all normalizers."
 
     escapes_spaces = False  # Has it options of its own for a dummy prefix, and for turning spaces into ▁?
 
@@ -111,7 +111,7 @@ class Normalizer:
 
 # %% ../../nbs/text/08_normalizers.ipynb #5d6712e1
 def _check_flags(component):
-    "Refuse flags that are neither True nor False, or None where that has a meaning."
+    "Raise an error for flags that are neither True nor False, or None where that has a meaning."
     for f in fields(component):
         value = getattr(component, f.name)
         known = (True, False, None) if f.name == "strip_accents" else (True, False)
@@ -120,7 +120,7 @@ def _check_flags(component):
 
 
 def _check_text(component, *names):
-    "Refuse options that are not text."
+    "Raise an error for options that are not text."
     for name in names:
         if not isinstance(getattr(component, name), str):
             raise ValueError(f"{name} must be a str, got {getattr(component, name)!r}")
@@ -189,7 +189,7 @@ class StripAccents(_Table):
 
 # %% ../../nbs/text/08_normalizers.ipynb #9f9e86de
 def _nmt(ch):
-    "What SentencePiece's rule of this name makes of a character."
+    "The result of SentencePiece's rule of this name for a character."
     if re.match("[\x01-\x08\x0b\x0e-\x1f\x7f\x8f\x9f]", ch):
         return ""
     if re.match("[\t\n\f\r\u1680\u200b-\u200f\u2028\u2029\u2581\ufeff\ufffd]", ch):

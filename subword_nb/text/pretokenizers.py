@@ -205,7 +205,7 @@ class Metaspace(PreTokenizer):
 
 # %% ../../nbs/text/10_pretokenizers.ipynb #858a1e94
 def _metaspace_pattern(r, scheme, split):
-    "What the pieces of a Metaspace match, its options checked."
+    "The pattern for the pieces of a Metaspace, whose options are checked."
     if not isinstance(r, str) or len(r) != 1:
         raise ValueError(f"replacement must be one character, such as '▁' (U+2581), got {r!r}")
     if scheme not in ("always", "first", "never"):
@@ -297,7 +297,7 @@ _CUTS_ONLY = (
 
 
 def _check_size(n_in, pieces):
-    "Refuse pieces that are too long taken together."
+    "Raise an error for pieces that are too long in total."
     if (n_out := sum(map(len, pieces))) > SMALL:
         check_growth(n_in, n_out, "a Sequence of pre-tokenizers")
 

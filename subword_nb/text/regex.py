@@ -28,7 +28,7 @@ def _kind(ch):
 
 # %% ../../nbs/text/06_regex.ipynb #676b8e6b
 def _word_end(text, i):
-    "Where the contraction or the run of one kind that begins at i ends; i itself if only white space is there."
+    "The end of the contraction or run of one kind that begins at i; i itself if there is only white space."
     for short in ("'s", "'t", "'re", "'ve", "'m", "'ll", "'d"):
         if text.startswith(short, i):
             return i + len(short)
@@ -492,7 +492,7 @@ def spans(
     *,
     pattern: str = "gpt2",  # A name from `PATTERNS`, or a regular expression
 ) -> list[tuple[int, int]]:  # Half-open code point offsets, in order
-    "Where the matches of a pattern are."
+    "The spans of the matches of a pattern."
     return compile_pattern(pattern).spans(text)
 
 # %% ../../nbs/text/06_regex.ipynb #a2dbb44e

@@ -28,7 +28,7 @@ def check_pattern(
     pattern: str,  # A regular expression, for messages
     parts: tuple,  # What `read_pattern` gives
 ) -> None:
-    "Refuse a pattern that is larger than the limit."
+    "Raise an error for a pattern that is larger than the limit."
     ranges = sum(len(p) for p in parts if not isinstance(p, str))
     for n, what in (
         (steps_of(pattern_tree(parts)), "steps when its repeats are written out"),
@@ -41,7 +41,7 @@ _MANY = 1000
 
 
 def _ways(node):
-    "How many ways an item tries at one place, at most; above `_MANY` it does not matter how many."
+    "The maximum number of ways an item matches at one position; above `_MANY` the exact number does not matter."
     kind, total = node[0], 1
     if kind in ("set", "edge"):
         return 1
@@ -133,7 +133,7 @@ def too_slow(
     pattern: str,  # The regular expression
     n: int,  # Characters of the text
 ) -> ValueError:  # To be raised
-    "What is said of a search that was stopped."
+    "The error message of a search that was stopped."
     return ValueError(
         f"the pattern {pattern[:60]!r} ran for more than {seconds_for(n):.3g} seconds on a text of {n:,} "
         "characters, and was stopped; it may go back and forth without end: use a tokenizer with another "

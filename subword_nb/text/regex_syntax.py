@@ -123,7 +123,7 @@ def _made(plain):
 def common_ranges(
     a: Iterable[tuple[int, int]],  # Canonical ranges
     b: Iterable[tuple[int, int]],  # Canonical ranges
-) -> list[tuple[int, int]]:  # What is in both, canonical
+) -> list[tuple[int, int]]:  # The intersection, canonical
     "The intersection of two sets."
     return complement_ranges(merge_ranges([*complement_ranges(a), *complement_ranges(b)]))
 

@@ -238,7 +238,7 @@ def compare(
     n: int = 1000,  # Number of generated texts
     seed: int = 0,  # Makes them repeatable
     most: int = 5,  # Number of differences reported
-    by: str = "ids",  # What is compared: "ids", or "pieces" where they have other numbers
+    by: str = "ids",  # Compare "ids", or "pieces" if the ids are numbered differently
 ) -> Report:  # "identical on n strings", or the first differences
     "Run two tokenizers on the same texts; spellings of special tokens are ordinary text to both."
     if by not in ("ids", "pieces"):
@@ -288,9 +288,9 @@ def surfaces(
 class Conversion(NamedTuple):
     "The result of a conversion: file, notes on losses, and comparison."
 
-    path: Path  # What was written
+    path: Path  # The file written
     kind: str  # In which format
-    notes: list  # What the format has no words for
+    notes: list  # Features that the format cannot express
     report: Report  # What running both showed
     options: dict  # Options that its reader needs
 

@@ -132,7 +132,7 @@ def _without_bytes(value):
 
 
 def _source_facts(source):
-    "What else a file, or training, records, ready for JSON."
+    "Further data of a file, or of training, as JSON values."
     facts = source if isinstance(source, dict) else {}
     if hasattr(source, "_asdict"):
         facts = source._asdict()
@@ -142,7 +142,7 @@ def _source_facts(source):
 
 # %% ../../nbs/tokenizer/00_tokenizer.ipynb #fd50830b
 def _surface(tok, i):
-    "What a piece looks like in the text: characters, or bytes where it holds parts of one."
+    "The form of a piece in the text: characters, or bytes if it contains incomplete ones."
     if not isinstance(tok.decoder, decoders.ByteLevel) or i >= len(tok.id2piece) or tok.id2piece[i] is None:
         return pieces_of(tok, [i])[0]
     try:
@@ -264,7 +264,7 @@ COMPATIBLE = ("tiktoken", "tokenizers", "sentencepiece", "transformers")
 
 
 def _advice_on(name):
-    "What to write instead of a name of another library; None for other names."
+    "The replacement for a name of another library; None for other names."
     for library, names in OTHER_NAMES.items():
         if name in names:
             advice = f"{name!r} is a name of {library}, which Tokenizer does not have; write {names[name]}"
@@ -1234,7 +1234,7 @@ _COMPILED_PARTS = ("model", "pre_tokenizer", "normalizer", "added_tokens", "allo
 
 
 def _check_attribute(tok, name):
-    "Refuse an attribute that does not exist or is derived from others: setting it would do nothing."
+    "Raise an error for an attribute that does not exist or is derived from others: setting it would have no effect."
     is_being_made = "_encoders" not in vars(tok)
     remembers = name.startswith("_") and name in vars(tok)
     if is_being_made or remembers:

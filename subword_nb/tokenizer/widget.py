@@ -20,7 +20,7 @@ def answer(
     *,
     most: int = 5000,  # Longest text, in code points
 ) -> dict:  # `data`: the explanation as plain data, or {}; `problem`: why there is none, else ""
-    "What the page receives about a text."
+    "The data about a text that the page receives."
     if len(text) > most:
         return {
             "data": {},
@@ -116,7 +116,7 @@ def _widget_class():
 def playground(
     tokenizer,  # A `Tokenizer`, or anything with `explain`
     *,
-    text: str = "",  # What the box holds at first
+    text: str = "",  # Initial text of the box
     most: int = 5000,  # Longest text that is explained, in code points
     # A widget; as the last line of a cell it shows itself. Its `text` can be read and set, `data` and
     # `problem` can be read

@@ -163,7 +163,7 @@ def trainer_spec(
 
 
 def _cut_report(tok, model, size):
-    "What the report of a smaller vocabulary tells."
+    "The report of a smaller vocabulary."
     report = tok.training
     if report is None:
         return None

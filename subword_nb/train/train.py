@@ -65,7 +65,7 @@ from ..wordpiece.trainer import wordpiece_train
 
 # %% ../../nbs/train/05_train.ipynb #832eb9bd
 class TrainingReport(NamedTuple):
-    "What happened in training."
+    "The report of a training."
 
     # "full" when the vocabulary has the requested size, else the reason why not, such as "no pair left"
     ended: str
@@ -112,7 +112,7 @@ def warn_if_short(
 
 # %% ../../nbs/train/05_train.ipynb #c460cbbb
 class Learned(NamedTuple):
-    "What a recipe returns."
+    "The result of a recipe."
 
     model: Any  # `BPE`, `WordPiece`, `Unigram` or `WordLevel`
     decoder: decoders.Decoder | None  # What makes text of its pieces; None joins them with spaces
@@ -185,7 +185,7 @@ def _split_for(algorithm, spec):
 
 # %% ../../nbs/train/05_train.ipynb #83cd6485
 def has_metaspace(
-    norm: Normalizer | None,  # What is done to documents
+    norm: Normalizer | None,  # Normalizer of the documents
     pre: PreTokenizer,  # How they are split
 ) -> bool:  # True if spaces become ▁, as in SentencePiece
     "Whether words of a pipeline have ▁, as in SentencePiece."
@@ -198,7 +198,7 @@ def has_metaspace(
 
 def lines_for(
     documents: str | None,  # "lines", "whole", or None: lines where words are marked by ▁
-    norm: Normalizer | None,  # What is done to documents
+    norm: Normalizer | None,  # Normalizer of the documents
     pre: PreTokenizer,  # How they are split
 ) -> str | None:  # What `count_corpus` takes for `lines`
     "Which documents the pretokens are counted in."
@@ -264,7 +264,7 @@ def metaspace_at_end(
 
 
 def _check_metaspace_at_end(counts):
-    "Refuse counts of words that do not end in ▁."
+    "Raise an error for counts of words that do not end in ▁."
     found = counts.to_dict() if isinstance(counts, FlatCounts) else counts
     invalid = next((p for p in found if "▁" in p[:-1]), None)
     if invalid is not None:
@@ -837,7 +837,7 @@ def _corpus_of(source, options):
 
 # %% ../../nbs/train/05_train.ipynb #282fc16c
 def _reporter(on_progress, checkpoint):
-    "What a trainer calls from time to time. A resumed run repeats what it had learned, which is not saved again."
+    "A callback that a trainer calls from time to time. A resumed run repeats its earlier steps, which are not saved again."
     if checkpoint is None:
         return on_progress
     reached = _reached(checkpoint)[0]
@@ -1012,7 +1012,7 @@ def _check_superwords(bytewise, corpus, checkpoint, trace):
 
 # %% ../../nbs/train/05_train.ipynb #663df089
 def _check_size(vocab_size, specials, bytewise, options):
-    "Refuse a size below all bytes before counting; what the characters of a corpus need is known after it."
+    "Raise an error for a size below all bytes before counting; the size needed for the characters is known afterwards."
     check_limits(vocab_size=vocab_size)
     if bytewise and options.get("initial_alphabet") in (None, "bytes"):
         first_pieces([t.content for t in specials], [bytes([b]) for b in range(256)], [], vocab_size)

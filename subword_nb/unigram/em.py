@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # %% ../../nbs/unigram/02_em.ipynb #9eac8a7f
 def _check(counts, scores):
-    "Refuse counts below one and scores that are not logarithms of probabilities."
+    "Raise an error for counts below one and scores that are not logarithms of probabilities."
     if bad := [(t, n) for t, n in counts.items() if n < 1]:
         raise ValueError(f"counts must be positive integers, got {bad[0][1]} for the pretoken {bad[0][0]!r}")
     if bad := [(p, s) for p, s in scores.items() if not -math.inf < s <= 0]:
@@ -28,7 +28,7 @@ def _check(counts, scores):
 
 
 def _check_covered(one):
-    "Refuse a lattice without a path."
+    "Raise an error for a lattice without a path."
     reached = [t for t, score in enumerate(forward(one)) if score > -math.inf][-1]
     if reached < len(one.text):
         raise ValueError(
@@ -97,7 +97,7 @@ def m_step(
 
 # %% ../../nbs/unigram/02_em.ipynb #de23ea84
 class EMStep(NamedTuple):
-    "What one iteration starts from and finds."
+    "The input and output of one iteration."
 
     scores: dict  # piece → score at the start
     expected: dict  # piece → expected count under these scores

@@ -38,7 +38,7 @@ class Arc(NamedTuple):
 class RankedPath(NamedTuple):
     "A segmentation among the best ones."
 
-    pieces: list  # What it would become
+    pieces: list  # The pieces in its place
     score: float  # Natural-log probability, added from left to right
     behind: float  # Nats behind the segmentation that is taken
     probability: float  # Share of all segmentations' probability
@@ -48,7 +48,7 @@ class RankedPath(NamedTuple):
 class UnigramReason:
     "Why a Unigram model splits a pretoken as it does."
 
-    pretoken: str  # What was split
+    pretoken: str  # The pretoken
     pieces: list  # Final pieces, one for each id
     arcs: list  # `Arc`s by start, then by end; of very many only the most probable
     paths: list  # `RankedPath`s, the one that is taken first
@@ -95,7 +95,7 @@ def explain_unigram_ref(
     *,
     n: int = 5,  # Number of segmentations to list
 ) -> tuple:  # (start, end) → marginal; (pieces' ends, score, behind, probability) of the best; the total
-    "What is to be known about a segmentation, from the list of all."
+    "The facts about a segmentation, from the list of all."
     found = [(sum(score for _, _, score in path), path) for path in _splits(model, pretoken)]
     found.sort(key=lambda scored: (-scored[0], [start for start, _, _ in reversed(scored[1])]))
     top = found[0][0]
@@ -186,7 +186,7 @@ def unknown_notes(
     parts: list,  # A segmentation, left to right
     spell: Callable,  # From a segmentation to its pieces
 ) -> tuple:  # One sentence for each treatment of unknown characters
-    "What became of the unknown characters of a segmentation, in words."
+    "A description of the unknown characters of a segmentation."
     from subword_nb.core.draw import printable
 
     found = {"unknown": {}, "byte fallback": {}}

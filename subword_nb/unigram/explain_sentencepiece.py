@@ -35,7 +35,7 @@ def _listed(what, pieces):
 
 # %% ../../nbs/unigram/09_explain_sentencepiece.ipynb #e1b5721e
 def _parts(model, tokens, text, start=0):
-    "What a text, or what begins at `start` of it, was split into: pieces, and unknown characters one by one."
+    "The parts of a text, or of its slice from `start`: pieces, and unknown characters one by one."
     out, done = [], start
     for token in tokens:
         if model.known.get(token.piece) == token.id:
@@ -74,7 +74,7 @@ def _unigram(model, text, n, parts):
 
 # %% ../../nbs/unigram/09_explain_sentencepiece.ipynb #c496c5fe
 def _first(model, text):
-    "What merging starts from, and the starts of what it leaves alone: the longest user-defined piece, else one character."
+    "The initial symbols of merging, and the starts of those that are never merged: the longest user-defined piece, else one character."
     unk, found = model.piece2id.get(model.unk_piece, -1), list(model.symbols(text))
     symbols = [Symbol(model.known.get(text[a:b], unk), text[a:b], a, b) for a, b, _ in found]
     return symbols, {start for start, _, special in found if special}

@@ -34,7 +34,7 @@ class Node(NamedTuple):
 class Lattice:
     "The nodes of a text; nodes are kept sorted by start, then by end."
 
-    text: str  # What is segmented
+    text: str  # The text to segment
     nodes: list  # `Node`s, in any order
     # Per position 0…n: those that begin there
     begin_nodes: list = field(init=False, repr=False, compare=False)
@@ -92,7 +92,7 @@ def lengths_by_first(
 
 # %% ../../nbs/unigram/00_lattice.ipynb #5c1e7a02
 def _shared(a, b):
-    "How many characters two texts have in common at their beginnings."
+    "The length of the common prefix of two texts."
     low, high = 0, min(len(a), len(b))
     while low < high:
         middle = (low + high + 1) // 2
@@ -319,7 +319,7 @@ def backward(
 def check_alpha(
     alpha: float,  # Power of the probabilities
 ) -> None:
-    "Refuse an alpha that is negative, infinite or not a number."
+    "Raise an error for an alpha that is negative, infinite or not a number."
     if not (isinstance(alpha, (int, float)) and 0 <= alpha < math.inf):
         raise ValueError(
             "alpha must be a finite number from 0 (all segmentations alike) upwards, "
@@ -403,7 +403,7 @@ def lattice_arcs(
     *,
     path: Iterable[Node] = (),  # Nodes to draw bold
 ) -> tuple[list, list]:  # (start, end, piece, probability to 3 digits) per node; places of the path's nodes
-    "What `draw_lattice` of `core.diagrams` takes."
+    "The arguments of `draw_lattice` of `core.diagrams`."
     arcs = [(node.start, node.end, node.piece, f"{math.exp(node.score):.3g}") for node in lattice.nodes]
     places = {node: i for i, node in enumerate(lattice.nodes)}
     return arcs, [places[node] for node in path]

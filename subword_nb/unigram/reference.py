@@ -96,7 +96,7 @@ def removal_losses(
 
 # %% ../../nbs/unigram/01_reference.ipynb #60ad1156
 class UnigramVocabulary(NamedTuple):
-    "What training learns."
+    "The result of training."
 
     pieces: list  # In the order of their ids
     scores: list  # Natural-log probability of each
@@ -107,7 +107,7 @@ class UnigramVocabulary(NamedTuple):
 def check_shrinking(
     shrinking_factor: float,  # Share of the pieces that survive a round
 ) -> None:
-    "Refuse a shrinking factor that is not between 0 and 1."
+    "Raise an error for a shrinking factor that is not between 0 and 1."
     if not (isinstance(shrinking_factor, Real) and 0 < shrinking_factor < 1):
         raise ValueError(
             f"shrinking_factor must be a number between 0 and 1, got {shrinking_factor!r}; "
@@ -218,7 +218,7 @@ def reserved_pieces(
 def check_counts(
     counts: "Mapping[str,int]|FlatCounts",  # pretoken → how often it occurs
 ) -> None:
-    "Refuse pretokens that are not text, and counts that are not positive integers or too large for floats."
+    "Raise an error for pretokens that are not text, and counts that are not positive integers or too large for floats."
     if isinstance(counts, FlatCounts):
         _check_flat(counts)
         return
@@ -248,7 +248,7 @@ def _bad_count(text, n):
 def check_size(
     size: int,  # Characters of the corpus
 ) -> None:
-    "Refuse more characters than floats can count."
+    "Raise an error for more characters than floats can count."
     if size >= 2**53:
         raise ValueError(
             f"the characters of the corpus must number less than 2**53, up to which floats count exactly, got {size:,}; "
@@ -264,7 +264,7 @@ def check_options(
     shrinking_factor: float,  # Share of the pieces that survives a round
     **whole_numbers: int,  # Name of an option → a number that is at least 1
 ) -> None:
-    "Refuse invalid options of training."
+    "Raise an error for invalid options of training."
     check_counts(counts)
     if not (len(counts.data) if isinstance(counts, FlatCounts) else any(counts)):
         raise ValueError("the corpus must hold at least one pretoken, got none; pass text that is not empty")
@@ -283,7 +283,7 @@ def check_capacity(
     reserved: int,  # How many are not learned
     characters: int,  # How many characters must have pieces
 ) -> None:
-    "Refuse a vocabulary that is too small."
+    "Raise an error for a vocabulary that is too small."
     need = reserved + characters
     if vocab_size < need:
         raise ValueError(
