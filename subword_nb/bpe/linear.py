@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from .model import bpe_encode, merge_table
 from .reference import base_symbols, bpe_encode_ref
 
-# %% ../../nbs/bpe/09_linear.ipynb #2342eb1c
+# %% ../../nbs/bpe/09_linear.ipynb #779896ac
 def bpe_linear_ref(
     text: str | bytes,  # One pretoken
     ranks: dict,  # Trained rules: pair → rank
@@ -26,8 +26,8 @@ def bpe_linear_ref(
             piece = text[start:end]
             if piece not in pieces:
                 continue
-            pair = [piece] if start == 0 else [last[start - 1], piece]
-            if bpe_encode_ref(text[:0].join(pair), ranks) == pair:
+            pair = [*last[start - 1 : start], piece]  # the piece alone if it is the whole prefix
+            if bpe_encode_ref(text[start - sum(map(len, pair[:-1])) : end], ranks) == pair:
                 found.append(piece)
         (one,) = found  # exactly one
         last.append(one)

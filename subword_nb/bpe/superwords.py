@@ -217,7 +217,7 @@ def _learn_runs(runs, pieces, vocab_size, bulk, progress, on_progress, options):
     words = [ids[a:b].tolist() for a, b in pairwise(bounds.tolist())]
     return learn_merges(words, counts.tolist(), list(pieces), vocab_size, **options)
 
-# %% ../../nbs/bpe/08_superwords.ipynb #6fa4a6c7
+# %% ../../nbs/bpe/08_superwords.ipynb #26916365
 def superword_train(
     counts: Mapping | FlatCounts,  # pretoken (`str` or `bytes`) → count, in first-seen order
     wide_counts: Mapping | FlatCounts,  # wide pretoken → count, of the same corpus
@@ -235,7 +235,7 @@ def superword_train(
     "BPE in two stages, the second on counted runs of tokens (Liu et al. 2025)."
     _check_stages(vocab_size, superwords, options)
     report = on_progress and (lambda done, total, what, state: on_progress(done, vocab_size, what, dict))
-    shared = dict(min_frequency=min_frequency, tie_break=tie_break)
+    shared: dict[str, Any] = dict(min_frequency=min_frequency, tie_break=tie_break)
     first = bpe_train(
         counts, superwords, **shared, bulk=bulk, progress=progress, on_progress=report, **options
     )
