@@ -203,8 +203,14 @@ FILES = {
         file(type="Magic"),
         "model.type must be one of BPE, Unigram, WordLevel, WordPiece, Pieces, got 'Magic'",
     ),
-    "kind null": (file(type=None), "model.type must be one of BPE, Unigram, WordLevel, WordPiece, Pieces, got None"),
-    "kind a list": (file(type=[]), "model.type must be one of BPE, Unigram, WordLevel, WordPiece, Pieces, got []"),
+    "kind null": (
+        file(type=None),
+        "model.type must be one of BPE, Unigram, WordLevel, WordPiece, Pieces, got None",
+    ),
+    "kind a list": (
+        file(type=[]),
+        "model.type must be one of BPE, Unigram, WordLevel, WordPiece, Pieces, got []",
+    ),
     "BPE without type": (file(without=["type"]), "same"),
     "WordPiece without type": (file(WORDPIECE, ["type"]), "same"),
     "WordLevel without type": (file(WORDLEVEL, ["type"]), "same"),
@@ -215,7 +221,10 @@ FILES = {
         "without model.continuing_subword_prefix",
     ),
     "type alone": (file({}, type="BPE"), "model must have the field 'vocab', got none"),
-    "model is empty": (file({}), "model.type must be one of BPE, Unigram, WordLevel, WordPiece, Pieces, got None"),
+    "model is empty": (
+        file({}),
+        "model.type must be one of BPE, Unigram, WordLevel, WordPiece, Pieces, got None",
+    ),
     # BPE
     "unknown option": (file(foo=1), "without model.foo"),
     "dropout text": (file(dropout="x"), "model.dropout must be float or int or null, got 'x'"),
