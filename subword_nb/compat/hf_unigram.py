@@ -8,7 +8,7 @@ __all__ = ['RARE', 'UNKNOWN', 'branching_substrings_ref', 'learn_pieces_ref', 'L
 # %% ../../nbs/compat/09_hf_unigram.ipynb #8c8fa7f6
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..unigram.em import LOWEST, exps, logs, psi
@@ -291,7 +291,7 @@ def chosen_pieces(
     learned: list[tuple[str, float]],  # From `learn_pieces`
     characters: set[str],  # Those that are in any case pieces
     size: int,  # Number of pieces wanted
-    special: set[str] = frozenset(),  # Spellings that are not learned
+    special: Collection[str] = (),  # Spellings that are not learned
 ) -> list[tuple[str, float]]:  # By falling score
     "All characters, and the most needed pieces."
     known = dict(learned)

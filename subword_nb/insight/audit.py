@@ -26,7 +26,6 @@ from ..corpus.sources import as_corpus
 from ..formats.known_bad import known_defects
 from ..pipeline.decoders import ByteLevel
 from ..pipeline.decoding import decode_batch, decode_bytes
-from ..pipeline.encoder import Engine
 from ..text.pretokenizers import spells_bytes
 
 if TYPE_CHECKING:
@@ -44,12 +43,13 @@ class Spelled(NamedTuple):
 
 # %% ../../nbs/insight/08_audit.ipynb #a1566de0
 def spell(
-    tok: Engine,  # A tokenizer
+    tok: Any,  # A tokenizer
 ) -> Spelled:  # Its ordinary pieces, in the order of their ids
     "What the pieces of a vocabulary stand for, alone and after another token."
     tok = _plain(tok)
     special = {i for token, i in tok.added_tokens if token.special}
-    special |= {tok.piece2id.get(piece) for piece in (*tok.model.control, tok.model.unk_piece)}
+    named = (*tok.model.control, tok.model.unk_piece)
+    special |= {tok.piece2id[piece] for piece in named if piece is not None and piece in tok.piece2id}
     ids = [i for i, piece in enumerate(tok.id2piece) if piece is not None and i not in special]
     if isinstance(tok.decoder, ByteLevel):
         added = {i for _, i in tok.added_tokens}
@@ -196,7 +196,7 @@ class Finding(NamedTuple):
     "What one check has found."
 
     check: str  # Its name
-    count: int  # How many pieces, rules, ids or bytes
+    count: int  # type: ignore[assignment] # Number of pieces, rules, ids or bytes
     ids: tuple[int, ...]  # Ids of the pieces, where pieces are concerned; the worst first
     examples: tuple[str, ...]  # A few of them, as a person reads them
     meaning: str  # What that does
@@ -671,7 +671,7 @@ CHECKS = (
 
 
 def audit(
-    tok: Engine,  # A tokenizer
+    tok: Any,  # A tokenizer
     corpus: Any = None,  # What `Tokenizer.train` accepts; None: without the last three checks
     *,
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds

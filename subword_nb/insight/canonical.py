@@ -10,14 +10,14 @@ __all__ = ['is_canonical_ref', 'ValidPairs', 'is_canonical', 'canonicalize', 'Pi
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..bpe.model import BPE
 from .audit import spell
 from ..pipeline.chat import is_stable
 from ..pipeline.decoders import ByteLevel
 from ..pipeline.decoding import decode, decode_bytes
-from ..pipeline.encoder import Engine, encoder_of
+from ..pipeline.encoder import encoder_of
 from ..pipeline.engine import units_of
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class ValidPairs:
 
 # %% ../../nbs/insight/09_canonical.ipynb #9208525b
 def is_canonical(
-    tok: Engine,  # A tokenizer
+    tok: Any,  # A tokenizer
     ids: Iterable[int],  # Ids, without those of the post-processor
     *,
     pairs: ValidPairs | None = None,  # Of the tokenizer's model, to be used for many sequences
@@ -101,7 +101,7 @@ def is_canonical(
 
 
 def canonicalize(
-    tok: Engine,  # A tokenizer
+    tok: Any,  # A tokenizer
     ids: Iterable[int],  # Ids whose bytes are UTF-8
 ) -> list[int]:  # The ids that `encode` gives for the same text
     "The usual ids of the same text."
@@ -156,7 +156,7 @@ class PieceTable(NamedTuple):
 
 # %% ../../nbs/insight/09_canonical.ipynb #528303b0
 def piece_table(
-    tok: Engine,  # A tokenizer
+    tok: Any,  # A tokenizer
 ) -> PieceTable:  # Made once for a tokenizer
     "The bytes of all ordinary pieces, sorted; special tokens and unknown text are none."
     import numpy as np
@@ -203,7 +203,7 @@ class Healed(NamedTuple):
 
 # %% ../../nbs/insight/09_canonical.ipynb #3e8d1711
 def heal(
-    tok: Engine,  # A tokenizer
+    tok: Any,  # A tokenizer
     prompt: str,  # A text that a model is to continue
     *,
     n: int = 1,  # Number of tokens to take back; fewer if there are fewer
@@ -230,7 +230,8 @@ def cover_ref(
     prefix: bytes,  # What is to be covered
 ) -> set[tuple[int, ...]]:  # Sequences of ids
     "All sequences whose bytes begin with the prefix, and would not without their last id."
-    found, open_ = set(), [()] if prefix else []
+    found: set[tuple[int, ...]] = set()
+    open_: list[tuple[int, ...]] = [()] if prefix else []
     while open_:
         ids = open_.pop()
         for i, piece in pieces.items():

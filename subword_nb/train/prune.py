@@ -26,7 +26,7 @@ from .resize import in_parts, trainer_spec, with_model
 if TYPE_CHECKING:
     import numpy as np
 
-    _Tok = TypeVar("_Tok", bound=Engine)
+    _Tok = TypeVar("_Tok", bound=Any)
 
 # %% ../../nbs/train/08_prune.ipynb #299cb155
 def leaf_order_ref(
@@ -267,7 +267,7 @@ def lasting_pieces(
     kept |= _named_by(tok.post_processor)
     if model.unk_piece is not None:
         kept.add(model.unk_piece)
-    if getattr(tok, "padding", None) is not None:
+    if tok.padding is not None:
         kept.add(tok.padding.pad_piece)
     if model.byte_fallback:
         kept |= {f"<0x{byte:02X}>" for byte in range(256)}

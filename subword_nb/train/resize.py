@@ -8,11 +8,10 @@ __all__ = ['kept_pieces', 'in_parts', 'truncate', 'with_model', 'trainer_spec', 
 # %% ../../nbs/train/06_resize.ipynb #4d37ec63
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..bpe.reference import join_pair
 from ..bpe.trainer import bpe_train
-from ..pipeline.encoder import Engine
 from ..text.pretokenizers import Metaspace, spells_bytes
 from ..text.splitters import Split, WholeText
 from ..pipeline.processors import BertProcessing, RobertaProcessing, Sequence, TemplateProcessing
@@ -21,7 +20,7 @@ from .train import TrainingReport, options_of, pretoken_counts, train, warn_if_s
 from ..pipeline.vocab import AddedToken
 
 if TYPE_CHECKING:
-    _Tok = TypeVar("_Tok", bound=Engine)
+    _Tok = TypeVar("_Tok", bound=Any)
 
 # %% ../../nbs/train/06_resize.ipynb #6121ea22
 def kept_pieces(

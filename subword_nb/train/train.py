@@ -968,7 +968,7 @@ def train(
         counts = metaspace_at_end(counts)
     if superwords:
         pre = wide_pretokenizer()
-        limits = _limits(threads, memory, None)
+        limits = _limits(threads, memory, None, None)  # a wide pretoken may be a whole line
         wide = _counts_of(corpus, norm, pre, bytewise, progress, on_progress, None, limits, lines)
         options |= {"wide_counts": wide}
     resume = None if trace and algorithm == "unigram" else _reached(kept)[1]

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from numbers import Real
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..core.unicode import encode_text
 from subword_nb.text.protocols import (
@@ -151,7 +151,7 @@ class Unigram(Model):
 
 # %% ../../nbs/unigram/12_model.ipynb #6508728a
 def kept_fields(
-    model: Model,  # A model with scores
+    model: Any,  # A model with scores
     piece2id: Mapping[str, int],  # Pieces that stay → their new ids
     kinds: tuple,  # Names of the fields that list pieces of a kind
 ) -> dict:  # Fields of the smaller model
