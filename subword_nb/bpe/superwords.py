@@ -111,11 +111,11 @@ def _encode_parts(rules, data, starts):
     "The ids of the parts of a text of bytes, one after the other."
     import numpy as np
 
-    from subword_nb.bpe.span_encoder import BPEMisses
+    from subword_nb.bpe.span_encoder import BPESpanEncoder
 
     ids = {to_visible(p): i for i, p in enumerate(rules.pieces) if isinstance(p, bytes)}
     model = BPE(ids, Rules([f"{to_visible(a)} {to_visible(b)}" for a, b in rules.merges]))
-    misses = BPEMisses(model, wide_pretokenizer())
+    encoder = BPESpanEncoder(model, wide_pretokenizer())
     margin = np.full(128, 0xFF, np.uint8)
     buffer, length = np.concatenate([margin, data, margin]), np.diff(starts)
     out = []
@@ -123,7 +123,7 @@ def _encode_parts(rules, data, starts):
         at, lengths = 128 + starts[:-1][a : a + WORK // 4], length[a : a + WORK // 4]
         found = np.empty(4 * int(lengths.sum()) + 16 * len(lengths), np.uint32)
         ends, left = np.zeros(len(lengths) + 1, np.int64), np.zeros(len(lengths), np.uint32)
-        misses.span_kernel(buffer, at, lengths, len(lengths), found, ends, left)
+        encoder.span_kernel(buffer, at, lengths, len(lengths), found, ends, left)
         if not left.any():
             out.append(found[: ends[-1]].astype(np.int32))
             continue

@@ -249,7 +249,7 @@ def _encoded(coder, table, work, dummy_prefix):
     if not work.texts:
         work = work._replace(texts=[""], opens=True)
     id_buffer = IdBuffer(sum(map(len, work.texts)) // 3 + 64, documents=0)
-    blocks = blocks_of(work, dummy_prefix=dummy_prefix, separators=id_buffer.marks)
+    blocks = blocks_of(work, dummy_prefix=dummy_prefix, separators=id_buffer.separators)
     for _ in encode_stream(coder, blocks, table, id_buffer):
         pass
     ends = [*id_buffer.ends[: id_buffer.state[1]].tolist(), int(id_buffer.state[0])]

@@ -151,14 +151,14 @@ class Mark(NamedTuple):
 class Field(NamedTuple):
     "A field of a message."
 
-    name: str
+    name: str  # Its key in the message
     opening: Mark | None  # None: it takes what is in no other field
     closing: Mark | None  # None: it ends with the answer
     content: str  # Of `content_of`
     options: dict  # Of its content
     repeats: bool  # A list, with an item for each time it is opened
     join: str | None  # Or the items, which are texts, with this between them
-    optional: bool
+    optional: bool  # May it be absent?
     transform: Any  # None: the value itself
     transform_each: bool  # Of each item of a list
 
@@ -235,8 +235,8 @@ class ResponseTemplate(NamedTuple):
     "How an answer is taken apart."
 
     defaults: dict  # What a message has before anything is read
-    fields: dict[str, Field]
-    rest: str | None  # The field without an opening
+    fields: dict[str, Field]  # By name
+    rest: str | None  # Name of the field without an opening
     anchor: Any  # The pattern of what stands before an answer
 
     def answer_in(

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from operator import index
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from .hf_encoding import wrap_encoding
 from .hf_models import BPE, Unigram
@@ -177,9 +177,9 @@ class PreTrainedTokenizerFast:
     response_template: dict | None = None  # How what a model has written becomes a message
     model = None  # Of release 5: the class of models of a class that builds its pipeline anew
     slow_tokenizer_class = None
-    pretrained_vocab_files_map: dict[str, dict] = {}
+    pretrained_vocab_files_map: ClassVar[dict[str, dict]] = {}  # Always empty: there is nothing to fetch by name
     SPECIAL_TOKENS_ATTRIBUTES = list(NAMES)  # The names that special tokens may have
-    _auto_class: str | None = None
+    _auto_class: ClassVar[str | None] = None
 
     def __init__(
         self,

@@ -129,7 +129,7 @@ def check_limit(
     value: int | float,  # The value found
     what: str,  # Name of the value: errors begin with it, such as "tokenizer.json: model.vocab has 5,000,000 pieces"
 ) -> None:
-    "Raise `TooMuch` for a value beyond a limit."
+    "Raise `LimitExceeded` for a value beyond a limit."
     limit = getattr(current(), name)
     if value > limit:
         raise LimitExceeded(

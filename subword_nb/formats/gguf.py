@@ -16,7 +16,7 @@ from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..pipeline import decoders
 from ..bpe.model import BPE
@@ -1063,9 +1063,7 @@ def write_gguf(
     parts: Parts,  # The parts of a tokenizer
     path: str | os.PathLike,  # Where the file shall be
     *,
-    base: str
-    | os.PathLike
-    | None = None,  # A GGUF file whose other keys and tensors are kept; None: a new one
+    base: Any = None,  # Path of a GGUF file whose other keys and tensors are kept; None: a new one
 ) -> Path:  # The path; `gguf_vocabulary` has notes on what the file does not contain
     "Write a vocabulary in a GGUF file, atomically."
     new = gguf_vocabulary(parts).metadata

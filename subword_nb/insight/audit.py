@@ -160,7 +160,7 @@ def model_gives(
 ) -> bool:  # False: no pretoken of any text has it
     "Does the model give a piece for the piece's own spelling?"
     i, prefix = model.piece2id[piece], model.continuing_subword_prefix
-    if not isinstance(model, BPE):
+    if not model.has_merges:
         return bool(prefix) and piece.startswith(prefix) or _encodes_to(model, piece, i)
     if model.ignore_merges:
         return True
@@ -420,7 +420,7 @@ def unused_rules(
 def _unused_merges(spelled):
     "Merge rules that are never applied."
     model = spelled.tok.model
-    ranks = unused_rules(model) if isinstance(model, BPE) else []
+    ranks = unused_rules(model) if model.has_merges else []
     if ranks:
         shown = [
             " + ".join(map(printable, map(_readable(spelled.tok), model.merges[rank]))) for rank in ranks[:5]
@@ -544,7 +544,7 @@ RESIDUE_COUNT = 100  # With fewer occurrences nothing is said
 def _residues(spelled, counts):
     "Pieces that merging often makes, and nearly always merges again."
     model = spelled.tok.model
-    if not isinstance(model, BPE):
+    if not model.has_merges:
         return
     formed = formed_counts(model, counts)
     few = (counts <= RESIDUE_SHARE * formed) & (formed >= RESIDUE_COUNT)

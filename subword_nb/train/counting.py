@@ -462,8 +462,8 @@ def count_corpus(
     every: float = 60.0,  # Seconds between checkpoints
     # "kept" or "apart": every line is a document, see `in_lines`; None: documents are not split
     lines: str | None = None,
-    max_pretoken_bytes: int
-    | None = None,  # Longer pretokens are left out, see `left_out`; None: all are counted
+    # Longer pretokens are left out, see `left_out`; None: all are counted
+    max_pretoken_bytes: int | None = None,
 ) -> FlatCounts:  # In first-seen order; `error` is how much too low the count of a span may be
     "How often each pretoken occurs in a corpus."
     given = {"max_spans": max_spans, "max_pretoken_bytes": max_pretoken_bytes}

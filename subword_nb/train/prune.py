@@ -238,9 +238,7 @@ def piece_counts(
     tok: Engine,  # A tokenizer
     source,  # A corpus, or counts of pretokens, as for `train`
     **options,  # Those of `Corpus`: errors, field, sample, seed
-) -> (
-    "np.ndarray"
-):  # (highest id + 1,) int64: how often each id occurs; special tokens are text like any other
+) -> "np.ndarray":  # (highest id + 1,) int64: uses of each id; special tokens are ordinary text
     "How often a corpus uses each piece."
     import numpy as np
 

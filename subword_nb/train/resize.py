@@ -121,13 +121,14 @@ def truncate(
         piece2id={p: i for p, i in ids.items() if p in inside},
         **({"merges": merges} if tok.model.has_merges else {}),
     )
-    return with_model(tok, model, ids, _cut_report(tok, model, len(ids)), source=trainer_spec(tok))
+    return with_model(tok, model, ids, training=_cut_report(tok, model, len(ids)), source=trainer_spec(tok))
 
 # %% ../../nbs/train/06_resize.ipynb #4049476e
 def with_model(
     tok: "_Tok",  # A `Tokenizer`
     model,  # Its new model
     ids: Mapping,  # piece → new id, of the pieces and of the added tokens that stay
+    *,
     training=None,  # The report of its training
     added: tuple | None = None,  # (`AddedToken`, id) pairs; None: those it has, under their new ids
     allowed_special: str | Collection[str] | None = None,  # Special tokens found in texts; None: as it has it
@@ -258,7 +259,7 @@ def extend(
     )
     warn_if_short(report, stacklevel=5)
     spec = dict.fromkeys(trainer_spec(tok) or (), False) or None  # these pretokens were not divided
-    return with_model(tok, model, ids, report, source=spec)
+    return with_model(tok, model, ids, training=report, source=spec)
 
 # %% ../../nbs/train/06_resize.ipynb #6f78cde4
 def _rules_beyond(tok, counts, vocab_size, limits):
@@ -398,9 +399,8 @@ def _learned_again(tok, kind, source, vocab_size, options):
     report = new.training._replace(
         pieces=len(ids), ended="full" if len(ids) == vocab_size else new.training.ended
     )
-    return with_model(
-        tok, replace(tok.model, piece2id=tok.model.piece2id | {p: ids[p] for p in words}), ids, report
-    )
+    model = replace(tok.model, piece2id=tok.model.piece2id | {p: ids[p] for p in words})
+    return with_model(tok, model, ids, training=report)
 
 # %% ../../nbs/train/06_resize.ipynb #c631eb79
 def train_new(
@@ -444,7 +444,13 @@ def train_new(
         **counting,
     )
     return with_model(
-        tok, new.model, new.piece2id, new.training, new.added_tokens, allowed_special, trainer_spec(new)
+        tok,
+        new.model,
+        new.piece2id,
+        training=new.training,
+        added=new.added_tokens,
+        allowed_special=allowed_special,
+        source=trainer_spec(new),
     )
 
 # %% ../../nbs/train/06_resize.ipynb #20ca84ec
@@ -517,4 +523,5 @@ def _trained_marked(tok, source, vocab_size, specials, options, counting, allowe
         counts.error,
     )
     warn_if_short(report, stacklevel=5)
-    return with_model(tok, model, ids, report, tuple((t, ids[t.content]) for t in specials), allowed_special)
+    added = tuple((t, ids[t.content]) for t in specials)
+    return with_model(tok, model, ids, training=report, added=added, allowed_special=allowed_special)

@@ -158,8 +158,8 @@ class Pieces(Model):
         self,
         pieces: Collection[str],  # Pieces that ordinary text must not give
     ) -> "Pieces":  # They keep their ids
-        "The model that does not match some pieces; single characters are still matched."
-        new = {p for p in pieces if p in self.piece2id and len(p) > 1} - {*self.control}
+        "The model that does not match some pieces."
+        new = {p for p in pieces if p in self.piece2id} - {*self.control, self.unk_piece}
         return replace(self, control=(*self.control, *sorted(new))) if new else self
 
     def facts(

@@ -10,7 +10,7 @@ from subword_nb.bpe import merge_kernels
 from subword_nb.bpe.merge_kernels import RankSpanEncoder, span_ids
 from subword_nb.core.jit import available
 from subword_nb.core.limits import limited
-from subword_nb.corpus.partitions import part_batches, parts_of
+from subword_nb.corpus.partitions import range_batches, file_ranges
 from subword_nb.corpus.sources import Corpus
 from subword_nb.pipeline.encoder import encode_blocks, encoder_of
 from subword_nb.pipeline.runs import encode_texts
@@ -147,7 +147,7 @@ def test_a_line_of_json_beyond_the_limit_is_refused_before_it_is_held(tmp_path):
     (tmp_path / "b.jsonl").write_bytes(b'{"text": "ab"}\n{"text": "' + b"ab " * 700_000 + b'"}\n')
     with limited(row_bytes=1 << 20), pytest.raises(ValueError, match=r"b\.jsonl, line 2 has .*row_bytes"):
         list(Corpus(tmp_path / "b.jsonl"))
-    parts = parts_of(tmp_path / "b.jsonl")
+    parts = file_ranges(tmp_path / "b.jsonl")
     with limited(row_bytes=1 << 20), pytest.raises(ValueError, match=r"b\.jsonl has a line of .*row_bytes"):
-        list(part_batches(parts[0]))
+        list(range_batches(parts[0]))
     assert [len(doc) for doc in Corpus(tmp_path / "b.jsonl")] == [2, 2_100_000]

@@ -39,6 +39,7 @@ from subword_nb.text.charsmap import charsmap_for
 from subword_nb.text.normalizers import Normalizer
 from subword_nb.text.splitters import PreTokenizer
 from subword_nb.train.train import RECIPES
+from subword_nb.unigram.pieces import Pieces
 from subword_nb.unigram.model import Unigram
 from subword_nb.wordpiece.model import WordPiece
 from subword_nb.wordpiece.wordlevel import WordLevel
@@ -129,6 +130,13 @@ def some_nmt(rng):
     return NmtBPE(numbered(pieces), [("a", "b"), ("b", "a</w>"), ("a", "b</w>")], glossaries=("éa",))
 
 
+def some_pieces(rng):
+    fallback = rng.random() < 0.5
+    ids = numbered(["<unk>", "<s>", *pieces_over(rng), *(BYTES if fallback else ())])
+    rule = rng.choice(["longest_prefix", "longest_piece", "fewest_tokens"])
+    return Pieces(ids, rule, unk_piece="<unk>", byte_fallback=fallback, control=("<s>",))
+
+
 MODELS = {
     "BPE": [some_bpe, some_ranks, some_lines],
     "WordPiece": [some_wordpiece],
@@ -139,6 +147,7 @@ MODELS = {
     "SentencePieceWords": [partial(some_sentencepiece, kind=SentencePieceWords)],
     "SentencePieceChars": [partial(some_sentencepiece, kind=SentencePieceChars)],
     "NmtBPE": [some_nmt],
+    "Pieces": [some_pieces],
 }
 
 
