@@ -27,6 +27,14 @@ class Work:
         return [whole, f"{self.surnames[0]} et al."] if len(self.surnames) > 2 else [whole]
 
 
+def surname(
+    name: str,  # Such as Wouter Kool or Gerard de Melo
+) -> str:  # Such as Kool or de Melo
+    "The name under which an author is cited."
+    words = name.split()
+    return " ".join(words[next((k for k, word in enumerate(words) if word[0].islower()), -1) :])
+
+
 def read_works(
     notebook: Path,  # The page of references
 ) -> list[Work]:
@@ -34,7 +42,7 @@ def read_works(
     cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     text = "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
     return [
-        Work(key, tuple(name.split()[-1] for name in re.split(r", | and ", authors)), year)
+        Work(key, tuple(map(surname, re.split(r", | and ", authors))), year)
         for key, authors, year in ENTRY.findall(text)
     ]
 

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT / "nbs"
-NAME = r"[A-ZÁÄÖÜ][a-záäöüéčć]+"
+NAME = r"(?:de )?[A-ZÁÄÖÜ][a-záäöüéčć]+"
 CITATION = re.compile(rf"((?:{NAME}(?:(?:, {NAME})* and {NAME}| et al\.)?)),? \(?((?:19|20)\d\d)\b(?!-)")
 NO_AUTHORS = {  # words with a capital before a year that cites nothing
     *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October"),
