@@ -177,9 +177,8 @@ class PreTrainedTokenizerFast:
     response_template: dict | None = None  # How what a model has written becomes a message
     model = None  # Of release 5: the class of models of a class that builds its pipeline anew
     slow_tokenizer_class = None
-    pretrained_vocab_files_map: ClassVar[
-        dict[str, dict]
-    ] = {}  # Always empty: there is nothing to fetch by name
+    # Always empty: nothing is fetched by name
+    pretrained_vocab_files_map: ClassVar[dict[str, dict]] = {}
     SPECIAL_TOKENS_ATTRIBUTES = list(NAMES)  # The names that special tokens may have
     _auto_class: ClassVar[str | None] = None
 
