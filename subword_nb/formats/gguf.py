@@ -924,6 +924,12 @@ def _wordpiece_keys(parts):
         pieces = tuple([edges[name] for name in ("bos", "eos") if name in edges])
     if len(pieces) == 2:
         keys["cls_token_id"], keys["seperator_token_id"] = pieces
+    for name, piece in (("unknown", "[UNK]"), ("cls", "[CLS]"), ("seperator", "[SEP]")):
+        if f"{name}_token_id" not in keys and piece not in model.piece2id:
+            raise ValueError(
+                f"the vocabulary must have {piece} for GGUF, or a post-processor that names its equivalent, "
+                "got neither; save tokenizer.json instead"
+            )
     return keys, []
 
 

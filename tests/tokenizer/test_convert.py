@@ -59,6 +59,7 @@ def trained():
         ("sp_bpe", "x.json", None),
         ("nmt", "x.codes", None),
         ("wordpiece", "x.txt", None),
+        ("bpe", "x.gguf", None),
     ],
 )
 def test_every_family_in_every_format_that_holds_it(trained, tmp_path, name, target, kind):
@@ -76,7 +77,7 @@ def test_what_a_format_cannot_hold_is_refused_and_nothing_is_written(trained, tm
         ("bpe", "x.model"),
         ("wordpiece", "x.model"),
         ("wordpiece", "x.tiktoken"),
-        ("bpe", "x.gguf"),
+        ("wordpiece", "x.gguf"),
         ("unigram", "x.codes"),
     ]:
         with pytest.raises(ValueError, match=r"\w{3}.{20}"):
