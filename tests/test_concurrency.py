@@ -18,7 +18,7 @@ from subword_nb import Tokenizer
 from subword_nb.bpe import model as bpe_encode
 from subword_nb.pipeline import encoder as page
 from subword_nb.core import processes as forks
-from subword_nb.core import jit, simd
+from subword_nb.core import jit, native, simd
 from subword_nb.pipeline.encoder import encode_general, encoder_of, choose_fast_path
 from subword_nb.pipeline.thresholds import SIZES
 from subword_nb.pipeline.processors import TemplateProcessing
@@ -252,6 +252,23 @@ def test_a_fork_waits_for_who_makes_kernels():
         return jit.kernel(lambda x: x + 1)(41) if jit.available() else 42
 
     assert while_inside(inside, job) == 42
+
+
+@forking
+def test_a_fork_waits_for_who_loads_the_library(monkeypatch):
+    if os.environ.get("SUBWORD_NB_JIT") or os.environ.get("SUBWORD_NB_KERNELS") == "none":
+        pytest.skip("no library is looked for")
+
+    def inside(entered, wait):
+        find = native.library_at
+        monkeypatch.setattr(native, "library_at", lambda *args, **options: wait() or find(*args, **options))
+        native.reload_library()
+
+    def job():
+        monkeypatch.undo()
+        return native.library() is None or native.is_loaded()
+
+    assert while_inside(inside, job) is True
 
 
 @forking
