@@ -147,17 +147,20 @@ UNITS = {
 
 
 def assert_all_linear(tok, unit, n, what, works=("encode", "general path", "places", "text", "pieces")):
-    def encode(text):
-        bulk = encoder_of(tok).bulk
-        if bulk is not None:
-            bulk.tables.clear()  # a short text would be remembered as one span, and a long one is not
-        return tok.encode(text)
+    def forgetting(work):
+        def run(text):
+            bulk = encoder_of(tok).bulk
+            if bulk is not None:
+                bulk.tables.clear()  # a short text would be remembered as one span, and a long one is not
+            return work(text)
+
+        return run
 
     ways = {
-        "encode": encode,
+        "encode": forgetting(tok.encode),
         "general path": partial(encode_general, tok),
         "places": lambda text: tok.align(text).ids,
-        "pieces": tok.tokenize,
+        "pieces": forgetting(tok.tokenize),
     }
     for work in works:
         if work == "text":

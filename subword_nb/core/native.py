@@ -376,7 +376,7 @@ def has_v3() -> bool:  # False if that cannot be determined
 # %% ../../nbs/core/06_native.ipynb #f0e023b0
 PACKAGE = Path(processes.__file__).parent.parent  # this package
 LOADED: dict[str, Any] = {}  # "library": the library found; "build": the process that builds one
-_loading = processes.fork_safe(threading.RLock())
+_loading: Any = processes.fork_safe(threading.RLock())
 
 
 def user_folder() -> Path | None:  # None for a user without a home

@@ -12,7 +12,7 @@ import re
 import string
 from collections import defaultdict
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from html import escape
 from itertools import pairwise
 from operator import itemgetter
@@ -192,11 +192,12 @@ def _symbols(model, piece):
     return symbols
 
 # %% ../../nbs/insight/08_audit.ipynb #0dacee93
-class Finding(NamedTuple):
+@dataclass(frozen=True)
+class Finding:
     "What one check has found."
 
     check: str  # Its name
-    count: int  # type: ignore[assignment] # Number of pieces, rules, ids or bytes
+    count: int  # Number of pieces, rules, ids or bytes
     ids: tuple[int, ...]  # Ids of the pieces, where pieces are concerned; the worst first
     examples: tuple[str, ...]  # A few of them, as a person reads them
     meaning: str  # What that does
@@ -630,7 +631,7 @@ class Audit:
             "returned": self.returned,
             "documents": self.n_documents,
             "findings": [
-                {**finding._asdict(), "ids": list(finding.ids), "examples": list(finding.examples)}
+                {**asdict(finding), "ids": list(finding.ids), "examples": list(finding.examples)}
                 for finding in self.findings
             ],
         }

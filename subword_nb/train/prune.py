@@ -140,7 +140,7 @@ class _Leaves:
 def other_segmentation(
     piece: str,  # A piece
     scores: Mapping,  # Piece → score, of the pieces that may be used
-) -> tuple[float, list]:  # Its score, and the pieces; (-inf, []) if there is none
+) -> tuple[float, list]:  # Its score and the pieces; -inf and no pieces if there is none
     "The best segmentation of a piece into other pieces."
     n = len(piece)
     best = [(0.0, 0)] + [(float("-inf"), 0)] * n
