@@ -4,8 +4,9 @@
 
 # %% auto #0
 __all__ = ['Token', 'Reason', 'WholeReason', 'names_of', 'tokens_side_by_side', 'Joins', 'Model', 'checked_pretoken',
-           'refuse_dropout', 'checked_model', 'model_laws', 'Normalizer', 'normalizer_laws', 'PreTokenizer',
-           'pretokenizer_laws', 'Processor', 'processor_laws', 'Decoder', 'decoder_laws', 'Trainer', 'trainer_laws']
+           'check_piece2id', 'refuse_dropout', 'checked_model', 'model_laws', 'Normalizer', 'normalizer_laws',
+           'PreTokenizer', 'pretokenizer_laws', 'Processor', 'processor_laws', 'Decoder', 'decoder_laws', 'Trainer',
+           'trainer_laws']
 
 # %% ../../nbs/text/03_protocols.ipynb #a2100003
 import random
@@ -249,6 +250,22 @@ def checked_pretoken(
             f"pretoken must be a str, got {type(pretoken).__name__}; offsets are counted in characters"
         )
     return pretoken
+
+
+def check_piece2id(
+    piece2id: Mapping[str, int],  # What a model is given as its vocabulary
+) -> None:  # None if it is a vocabulary
+    "Raise an error for a vocabulary whose pieces are not text or whose ids are not integers, 0 or more."
+    if not isinstance(piece2id, Mapping):
+        raise ValueError(
+            f"piece2id must be a dict from pieces to ids, got a {type(piece2id).__name__}; "
+            "pass {p: i for i, p in enumerate(pieces)}"
+        )
+    for p, i in piece2id.items():
+        if not isinstance(p, str):
+            raise ValueError(f"pieces must be str, got {p!r}; decode it")
+        if not isinstance(i, int) or isinstance(i, bool) or i < 0:
+            raise ValueError(f"ids must be integers, 0 or more, got {i!r} for the piece {p!r}")
 
 
 def refuse_dropout(

@@ -7,11 +7,11 @@ __all__ = ['INFERENCES', 'BYTES', 'PiecesReason', 'Pieces', 'with_inference']
 
 # %% ../../nbs/unigram/14_pieces.ipynb #2698cc63
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from ..core.processes import cached_property
-from ..text.protocols import Model, Token, checked_pretoken, names_of, refuse_dropout
+from ..text.protocols import Model, Token, check_piece2id, checked_pretoken, names_of, refuse_dropout
 from .inference import fewest_tokens, longest_piece, longest_prefix
 
 # %% ../../nbs/unigram/14_pieces.ipynb #663aec55
@@ -172,13 +172,7 @@ class Pieces(Model):
 # %% ../../nbs/unigram/14_pieces.ipynb #65201432
 def _check_pieces(model):
     "Refuse invalid options."
-    if not isinstance(model.piece2id, Mapping):
-        raise ValueError(
-            f"piece2id must be a dict from pieces to ids, got a {type(model.piece2id).__name__}; "
-            "pass {p: i for i, p in enumerate(pieces)}"
-        )
-    if invalid := [p for p in model.piece2id if not isinstance(p, str)]:
-        raise ValueError(f"pieces must be str, got {invalid[0]!r}; decode it")
+    check_piece2id(model.piece2id)
     if model.inference not in INFERENCES:
         raise ValueError(f"inference must be one of {', '.join(INFERENCES)}, got {model.inference!r}")
     for name, needed in (("unk_piece", [model.unk_piece]), ("control", model.control)):

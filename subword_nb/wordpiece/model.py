@@ -17,6 +17,7 @@ from subword_nb.text.protocols import (
     Model,
     Reason,
     Token,
+    check_piece2id,
     checked_pretoken,
     names_of,
     refuse_dropout,
@@ -184,13 +185,7 @@ def _check_model(model):
     unk = model.unk_piece
     prefix = model.continuing_subword_prefix
     limit = model.max_input_chars_per_word
-    if not isinstance(model.piece2id, Mapping):
-        raise ValueError(
-            f"piece2id must be a dict from pieces to ids, got a {type(model.piece2id).__name__}; "
-            "pass {p: i for i, p in enumerate(pieces)}"
-        )
-    if invalid := [p for p in model.piece2id if not isinstance(p, str)]:
-        raise ValueError(f"pieces must be str, got {invalid[0]!r}; decode it")
+    check_piece2id(model.piece2id)
     if not isinstance(prefix, str):
         raise ValueError(
             f'continuing_subword_prefix must be a str such as "##", or "" for no mark, got {prefix!r}'

@@ -11,7 +11,15 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ..core.checks import check_limits
-from ..text.protocols import Model, Token, WholeReason, checked_pretoken, names_of, refuse_dropout
+from subword_nb.text.protocols import (
+    Model,
+    Token,
+    WholeReason,
+    check_piece2id,
+    checked_pretoken,
+    names_of,
+    refuse_dropout,
+)
 
 # %% ../../nbs/wordpiece/05_wordlevel.ipynb #ecbd3ae8
 def wordlevel_train(
@@ -125,16 +133,7 @@ class WordLevel(Model):
 # %% ../../nbs/wordpiece/05_wordlevel.ipynb #943c4ef0
 def _check_model(model):
     "Raise an error for invalid options."
-    if not isinstance(model.piece2id, Mapping):
-        raise ValueError(
-            f"piece2id must be a dict from pieces to ids, got a {type(model.piece2id).__name__}; "
-            "pass {p: i for i, p in enumerate(pieces)}"
-        )
-    if invalid := [p for p in model.piece2id if not isinstance(p, str)]:
-        raise ValueError(f"pieces must be str, got {invalid[0]!r}; decode it")
-    for p, i in model.piece2id.items():
-        if not isinstance(i, int) or isinstance(i, bool) or i < 0:
-            raise ValueError(f"ids must be integers, 0 or more, got {i!r} for the piece {p!r}")
+    check_piece2id(model.piece2id)
     if model.unk_piece is not None and model.unk_piece not in model.piece2id:
         raise ValueError(
             f"unk_piece must be in the vocabulary, got {model.unk_piece!r}; add it, pass one of the pieces, "
