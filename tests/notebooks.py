@@ -1,8 +1,10 @@
 """The project's notebooks as plain data, for the tests that read them. Standard library only."""
 
 import ast
+import importlib
 import json
 import re
+import sys
 from configparser import ConfigParser
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,6 +14,15 @@ ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT / "nbs"
 LIB = ROOT / "subword_nb"
 EXPORTS = {"export", "exports", "exporti"}
+
+
+def dev_module(name: str):
+    "A module of the folder dev, which is no package."
+    sys.path.insert(0, str(ROOT / "dev"))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(ROOT / "dev"))
 
 
 def _chapters() -> list[str]:

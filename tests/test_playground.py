@@ -11,6 +11,7 @@ from pathlib import Path
 
 import browser as web
 import pytest
+from notebooks import dev_module
 
 from subword_nb import Tokenizer
 
@@ -92,12 +93,7 @@ def test_npm_packages_are_pinned_and_the_lock_names_no_address():
 @pytest.fixture(scope="module")
 def builder():
     "The module that writes the playground's files."
-    sys.path.insert(0, str(DEV))
-    try:
-        import docsite_playground
-    finally:
-        sys.path.remove(str(DEV))
-    return docsite_playground
+    return dev_module("docsite_playground")
 
 
 def test_the_zip_is_the_package_and_always_the_same(builder, tmp_path):

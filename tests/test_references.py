@@ -2,10 +2,10 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
+from notebooks import dev_module
 
 ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT / "nbs"
@@ -20,12 +20,7 @@ NO_AUTHORS = {  # words with a capital before a year that cites nothing
 @pytest.fixture(scope="module")
 def references():
     "The module that links citations."
-    sys.path.insert(0, str(ROOT / "dev"))
-    try:
-        import docsite_references
-    finally:
-        sys.path.remove(str(ROOT / "dev"))
-    return docsite_references
+    return dev_module("docsite_references")
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,11 @@
 import json
 import random
 import re
-import sys
 from pathlib import Path
 
 import browser
 import pytest
+from notebooks import dev_module
 
 from subword_nb import Tokenizer
 from subword_nb.corpus.documents import COURSE_CORPUS
@@ -28,12 +28,7 @@ LETTERS = [
 @pytest.fixture(scope="module")
 def home():
     "The module that writes the top of the home page."
-    sys.path.insert(0, str(ROOT / "dev"))
-    try:
-        import docsite_home
-    finally:
-        sys.path.remove(str(ROOT / "dev"))
-    return docsite_home
+    return dev_module("docsite_home")
 
 
 def test_the_example_runs(home, tmp_path, monkeypatch, capsys):
