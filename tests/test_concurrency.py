@@ -175,9 +175,13 @@ def while_inside(inside, job, enter=0.4):
     "What a fork finds that is made while a thread is in `inside(entered, wait)`; the thread leaves a moment later."
     entered, wrong = threading.Event(), []
 
+    def wait():
+        entered.set()
+        time.sleep(enter)
+
     def work():
         try:
-            inside(entered, lambda: (entered.set(), time.sleep(enter)))
+            inside(entered, wait)
         except BaseException as e:
             wrong.append(e)
 
@@ -261,7 +265,12 @@ def test_a_fork_waits_for_who_loads_the_library(monkeypatch):
 
     def inside(entered, wait):
         find = native.library_at
-        monkeypatch.setattr(native, "library_at", lambda *args, **options: wait() or find(*args, **options))
+
+        def slowly(*args, **options):
+            wait()
+            return find(*args, **options)
+
+        monkeypatch.setattr(native, "library_at", slowly)
         native.reload_library()
 
     def job():
