@@ -2,9 +2,10 @@
 
 import ast
 import json
+import re
 
 import pytest
-from notebooks import NBS, steps
+from notebooks import NBS, Notebook, steps
 
 PAGES = sorted((NBS / "howto").glob("*.ipynb"))
 
@@ -19,7 +20,38 @@ def run_page(path, state) -> int:
 
 
 def test_there_are_pages():
-    assert len(PAGES) >= 4
+    assert len(PAGES) >= 16
+
+
+def prose(path) -> str:
+    "The markdown of a page."
+    return "\n\n".join(cell.source for cell in Notebook(path).cells if cell.kind == "markdown")
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_a_page_needs_no_files_but_its_own(path):
+    code = "\n".join(code for _, code, _ in steps(path))
+    assert not re.search(r"SUBWORD_NB_DATA|shared|https?://(?!tokenizer)", code)
+
+
+QUESTIONS = [path for path in PAGES if "**Question:**" in prose(path)]
+
+
+def test_most_pages_answer_a_question():
+    assert len(QUESTIONS) >= 11
+
+
+@pytest.mark.parametrize("path", QUESTIONS, ids=lambda path: path.stem)
+def test_an_answer_has_at_most_three_steps_what_can_go_wrong_and_links(path):
+    text = prose(path)
+    numbers = [
+        int(n) for line in re.findall(r"^## (\d.*)$", text, re.M) for n in re.findall(r"(\d)\. ", line)
+    ]
+    assert numbers in ([1, 2, 3], [1, 2], [])
+    assert "\n## What can go wrong\n" in text
+    assert text.index("**Question:**") < text.index("\n## ")
+    assert re.search(r"\*\*See also:\*\* .*\.ipynb\)", text) and re.search(r"\*\*Next:\*\* .*\.ipynb\)", text)
+    assert any(cell.outputs for cell in Notebook(path).cells)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
@@ -53,6 +85,20 @@ def test_hf_datasets(tmp_path, monkeypatch):
     state = {"__name__": "__main__"}
     assert run_page(NBS / "howto" / "hf_datasets.ipynb", state) == 5
     assert state["encoded"]["length"] == [len(row) for row in state["tok"].encode_batch(state["texts"])]
+
+
+@pytest.mark.peers
+def test_other_code():
+    pytest.importorskip("transformers", reason="transformers is not installed: its fences were not run")
+    pytest.importorskip("tiktoken", reason="tiktoken is not installed: its fence was not run")
+    page, state, run = NBS / "howto" / "other_code.ipynb", {"__name__": "__main__"}, 0
+    for index, code, fence in steps(page):
+        if "rmtree" in code and "import" not in code:  # the folder is needed by the last fence
+            break
+        exec(compile(code, f"{page.name}, cell {index}", "exec"), state)
+        run += fence
+    state["shutil"].rmtree(state["folder"])
+    assert run == 3
 
 
 def load_server(tmp_path, requests, at_once):
