@@ -256,13 +256,10 @@ def _by_ranks(model, pretoken):
         first = model.piece2id.get(lines[0].replace(" ", ""), 0)
         if model.piece2id.get(lines[-1].replace(" ", "")) != first + len(lines) - 1:
             return None  # ids with gaps
-    ranks = vars(model).get("_ranks")
-    if ranks is None:
-        ranks = vars(model)["_ranks"] = _Ranks(lines, model.piece2id)
+    ranks = model._ranks
     ranks.left -= 1
     if ranks.left >= 0:
         return [model.piece2id[p] for p in _encode_short(list(pretoken), ranks)]
-    vars(model).pop("_ranks", None)
     return None
 
 # %% ../../nbs/bpe/07_model.ipynb #cec2b740
@@ -380,6 +377,10 @@ class BPE(Model):
     def table(self) -> dict:  # pair of ids → (rank, merged id)
         "The merge table, made when it is first used."
         return merge_table(self.merges, piece2id=self.piece2id, prefix=self.continuing_subword_prefix)
+
+    @cached_property
+    def _ranks(self):
+        return _Ranks(self.merges.lines, self.piece2id)
 
     def __repr__(self):
         return f"BPE({len(self.piece2id):,} pieces, {len(self.merges):,} merges)"

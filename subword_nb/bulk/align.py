@@ -22,25 +22,10 @@ from ..pipeline.thresholds import SIZES
 from ..text.nesting import flat_steps
 from ..text.normalizers import Callable, Replace, Sequence as Normalizers, Strip
 from ..pipeline.processors import ByteLevel, RobertaProcessing, Sequence as Processors, trim_offsets
+from ..core.processes import cached_property
 from ..core.unicode import valid_text
 
 # %% ../../nbs/bulk/10_align.ipynb #3a1aae9b
-class _Column:
-    "A list made from an array on first access; an assigned value replaces it."
-
-    def __init__(self, made):
-        self.made = made
-
-    def __set_name__(self, owner, name):
-        self.name = name
-
-    def __get__(self, e, cls=None):
-        if e is None:
-            return self
-        found = vars(e)[self.name] = self.made(e)
-        return found
-
-
 def _pairs(a):
     "Rows of two numbers as pairs; where each begins at the end of the one before, they share it."
     starts, ends = a[:, 0], a[:, 1].tolist()
@@ -97,14 +82,14 @@ class LongEncoding(Encoding):
         self.overflowing = []
         self.sequence_ranges = {}
 
-    ids = _Column(lambda e: e.arrays["ids"].tolist())
-    pieces = _Column(lambda e: e._spell())
-    word_ids = _Column(lambda e: _words(e.arrays["word_ids"]))
-    offsets = _Column(lambda e: _pairs(e.arrays["offsets"]))
-    offsets_bytes = _Column(lambda e: _pairs(e.arrays["offsets_bytes"]))
-    type_ids = _Column(lambda e: e.arrays["type_ids"].tolist())
-    special_tokens_mask = _Column(lambda e: e.arrays["special_tokens_mask"].tolist())
-    attention_mask = _Column(lambda e: e.arrays["attention_mask"].tolist())
+    ids = cached_property(lambda e: e.arrays["ids"].tolist())
+    pieces = cached_property(lambda e: e._spell())
+    word_ids = cached_property(lambda e: _words(e.arrays["word_ids"]))
+    offsets = cached_property(lambda e: _pairs(e.arrays["offsets"]))
+    offsets_bytes = cached_property(lambda e: _pairs(e.arrays["offsets_bytes"]))
+    type_ids = cached_property(lambda e: e.arrays["type_ids"].tolist())
+    special_tokens_mask = cached_property(lambda e: e.arrays["special_tokens_mask"].tolist())
+    attention_mask = cached_property(lambda e: e.arrays["attention_mask"].tolist())
 
     def __len__(self):
         return len(vars(self)["ids"]) if "ids" in vars(self) else len(self.arrays["ids"])

@@ -44,7 +44,7 @@ from subword_nb.core.unicode import (
 )
 from ..pipeline.vocab import AddedToken
 from ..pipeline.decoding import decode_bytes
-from ..pipeline.encoder import encoder_of
+from ..pipeline.encoder import encoder_of, table_of
 from ..pipeline.engine import byte_model, refuse_texts, units_of, unstable_ids
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #a23719ed
@@ -992,22 +992,19 @@ def decode_with_offsets(
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #a52f9fd3
 def _tokens(tok):
-    "Ordinary tokens in the order of their bytes, their ids, and how many bytes each id has; worked out once for each set of parts."
-    kept = tok.__dict__.get("_sorted_tokens")
-    if kept is None or kept[0] is not tok.model or kept[1] is not tok.added_tokens:
-        added = {t.content for t, _ in tok.added_tokens}
-        found = sorted(
-            (from_visible(piece), i) for piece, i in byte_model(tok).piece2id.items() if piece not in added
-        )
-        kept = tok.__dict__["_sorted_tokens"] = (
-            tok.model,
-            tok.added_tokens,
-            [t for t, _ in found],
-            [i for _, i in found],
-            {i: len(t) for t, i in found}
-            | {i: len(decode_single_token_bytes(tok, i)) for _, i in tok.added_tokens},
-        )
-    return kept[2:]
+    "Ordinary tokens in the order of their bytes, their ids, and how many bytes each id has; made once for each set of parts."
+    return table_of(tok, _sorted_tokens)
+
+
+def _sorted_tokens(tok):
+    "The same, without the cache."
+    added = {t.content for t, _ in tok.added_tokens}
+    found = sorted(
+        (from_visible(piece), i) for piece, i in byte_model(tok).piece2id.items() if piece not in added
+    )
+    sizes = {i: len(t) for t, i in found}
+    sizes |= {i: len(decode_single_token_bytes(tok, i)) for _, i in tok.added_tokens}
+    return [t for t, _ in found], [i for _, i in found], sizes
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #30ee73e0
 def token_byte_values(

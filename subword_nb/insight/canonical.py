@@ -17,7 +17,7 @@ from .audit import spell
 from ..pipeline.chat import is_stable
 from ..pipeline.decoders import ByteLevel
 from ..pipeline.decoding import decode, decode_bytes
-from ..pipeline.encoder import encoder_of
+from ..pipeline.encoder import encoder_of, table_of
 from ..pipeline.engine import units_of
 
 if TYPE_CHECKING:
@@ -159,11 +159,12 @@ def piece_table(
     tok: Any,  # A tokenizer
 ) -> PieceTable:  # Made once for a tokenizer
     "The bytes of all ordinary pieces, sorted; special tokens and unknown text are none."
+    return table_of(tok, _new_piece_table)
+
+
+def _new_piece_table(tok):
     import numpy as np
 
-    kept = vars(tok).get("_piece_table")
-    if kept is not None and kept[0] is tok.model and kept[1] is tok.added_tokens:
-        return kept[2]
     found = spell(tok)
     if isinstance(tok.decoder, ByteLevel):
         rows = [(decode_bytes(tok, [i]), i) for i in found.ids]
@@ -174,11 +175,7 @@ def piece_table(
             if not part
         ]
     rows.sort()
-    table = PieceTable(
-        [data for data, _ in rows], np.array([i for _, i in rows], np.int64), len(tok.id2piece)
-    )
-    vars(tok)["_piece_table"] = tok.model, tok.added_tokens, table
-    return table
+    return PieceTable([data for data, _ in rows], np.array([i for _, i in rows], np.int64), len(tok.id2piece))
 
 # %% ../../nbs/insight/09_canonical.ipynb #65dd5c7a
 class Healed(NamedTuple):

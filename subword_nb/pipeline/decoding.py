@@ -16,23 +16,24 @@ from itertools import chain, pairwise, takewhile
 
 from . import decoders
 from .decoders import MAX_COPIED_GROWTH, decode_pieces, fallback_byte, spell_run
+from .encoder import table_of
 from ..core.unicode import visible_bytes
 from ..core.limits import WORD_SMALL, check_growth, current
 from ..core.ragged import Ragged
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #7cff227c
 class _Pieces(dict):
-    "Id → piece, for one tokenizer; an entry is added when its id is first used."
+    "Id → piece, and the parts that decoding needs, for one tokenizer; an entry is added when its id is first used."
 
     def __init__(self, tok):
-        self.made_of = _parts(tok)
-        self.size = tok.vocab_size
+        self.id2piece, self.normalizer, self.decoder = tok.id2piece, tok.normalizer, tok.decoder
+        self.config, self.size = getattr(tok, "config", None), tok.vocab_size
         self.added = {i: t for t, i in tok.added_tokens}
         self.bytes, self.texts, self.spellings = {}, {}, {}
         self.special = frozenset(t.content for t, _ in tok.added_tokens if t.special)
 
     def __missing__(self, i):
-        id2piece, _, normalizer, *_ = self.made_of
+        id2piece, normalizer = self.id2piece, self.normalizer
         token, piece = self.added.get(i), id2piece[i] if 0 <= i < len(id2piece) else None
         if token is not None:
             piece = normalizer.normalize(token.content) if normalizer and token.normalized else token.content
@@ -44,16 +45,9 @@ class _Pieces(dict):
         return piece
 
 
-def _parts(tok):
-    return tok.id2piece, tok.added_tokens, tok.normalizer, tok.decoder, getattr(tok, "config", None)
-
-
 def _pieces_of(tok):
-    "The pieces of a tokenizer, kept with it until its components change."
-    kept = tok.__dict__.get("_spelled")
-    if kept is None or any(a is not b for a, b in zip(kept.made_of, _parts(tok), strict=True)):
-        kept = vars(tok)["_spelled"] = _Pieces(tok)
-    return kept
+    "The pieces of a tokenizer, stored until one of its parts is replaced."
+    return table_of(tok, _Pieces)
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #6ba63338
 def _id(i):
@@ -90,10 +84,10 @@ class _Bytes(dict):
         self.pieces, self.skipped = pieces, pieces.special if skip else ()
 
     def __missing__(self, i):
-        piece, token, normalizer = self.pieces[i], self.pieces.added.get(i), self.pieces.made_of[2]
+        piece, token, normalizer = self.pieces[i], self.pieces.added.get(i), self.pieces.normalizer
         own = (
             token is not None
-            and not self.pieces.made_of[3].bytes_only
+            and not self.pieces.decoder.bytes_only
             and not (token.normalized and _spells_bytes(normalizer))
         )
         if piece in self.skipped:
@@ -103,12 +97,12 @@ class _Bytes(dict):
         return self[i]
 
 
-def _bytes_of(tok, skip):
-    "The bytes of each id of a tokenizer, kept with its pieces."
-    pieces = _pieces_of(tok)
-    if skip not in pieces.bytes:
-        pieces.bytes[skip] = _Bytes(pieces, skip)
-    return pieces.bytes[skip]
+def _bytes_of(pieces, skip):
+    "The bytes of each id, stored with the pieces."
+    found = pieces.bytes.get(skip)
+    if found is None:
+        found = pieces.bytes.setdefault(skip, _Bytes(pieces, skip))
+    return found
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #dadf6aaa
 def decode_ref(
@@ -121,20 +115,19 @@ def decode_ref(
 ) -> str:  # The text
     "The text of ids, decoded one by one."
     _check_errors(errors)
-    return _decoded(tok, ids, skip_special_tokens, errors)
+    return _decoded(_pieces_of(tok), ids, skip_special_tokens, errors)
 
 
-def _decoded(tok, ids, skip, errors):
+def _decoded(pieces, ids, skip, errors):
     "The text of ids, decoded one by one."
-    if isinstance(tok.decoder, decoders.ByteLevel):
-        spelled = map(_bytes_of(tok, bool(skip)).__getitem__, _ids(ids))
-        return _tidied(tok, b"".join(spelled).decode("utf-8", errors))
-    return _tidied(tok, decode_pieces(tok.decoder, _pieces_left(tok, ids, skip), errors=errors))
+    if isinstance(pieces.decoder, decoders.ByteLevel):
+        spelled = map(_bytes_of(pieces, bool(skip)).__getitem__, _ids(ids))
+        return _tidied(pieces, b"".join(spelled).decode("utf-8", errors))
+    return _tidied(pieces, decode_pieces(pieces.decoder, _pieces_left(pieces, ids, skip), errors=errors))
 
 
-def _pieces_left(tok, ids, skip_special_tokens):
+def _pieces_left(pieces, ids, skip_special_tokens):
     "The pieces of ids, without those that are skipped."
-    pieces = _pieces_of(tok)
     spelled = map(pieces.__getitem__, _ids(ids))
     if skip_special_tokens:
         return [p for p in spelled if p not in pieces.special]
@@ -155,9 +148,9 @@ _SPACED = (
 )
 
 
-def _tidied(tok, text):
+def _tidied(pieces, text):
     "Decoded text with the clean-up of the tokenizer's `config`."
-    config = getattr(tok, "config", None)
+    config = pieces.config
     if config is None:
         return text
     if config.word_end:
@@ -204,16 +197,16 @@ def _is_numpy(x):
     return type(x).__module__ == "numpy" and hasattr(x, "ndim")
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #3ee6e407
-def _is_short(tok, n_ids):
+def _is_short(pieces, n_ids):
     "Is a list too short for arrays?"
-    return n_ids < (_FEW_BYTE_IDS if isinstance(tok.decoder, decoders.ByteLevel) else _FEW_IDS)
+    return n_ids < (_FEW_BYTE_IDS if isinstance(pieces.decoder, decoders.ByteLevel) else _FEW_IDS)
 
 
-def _long_row(tok, ids):
+def _long_row(pieces, ids):
     "(ids, bounds) of one row; None if it is short, or not a list or array of ids."
     if not isinstance(ids, (list, tuple)) and not (_is_numpy(ids) and ids.ndim == 1):
         return None
-    if _is_short(tok, len(ids)):
+    if _is_short(pieces, len(ids)):
         return None
     import numpy as np
 
@@ -221,23 +214,23 @@ def _long_row(tok, ids):
     return None if found is None else (found, np.array([0, len(found)], np.int64))
 
 
-def _long_rows(tok, batch):
+def _long_rows(pieces, batch):
     "(ids, bounds) of several rows; None if they are short, or anything but lists or arrays of ids."
     if type(batch) is Ragged:
-        found = None if _is_short(tok, len(batch.ids)) else _as_ids(batch.ids)
+        found = None if _is_short(pieces, len(batch.ids)) else _as_ids(batch.ids)
         return None if found is None else (found, batch.bounds)
     if _is_numpy(batch):
-        if batch.ndim != 2 or _is_short(tok, batch.size):
+        if batch.ndim != 2 or _is_short(pieces, batch.size):
             return None
         import numpy as np
 
         found = _as_ids(batch.reshape(-1))
         bounds = np.arange(0, batch.size + 1, batch.shape[1], dtype=np.int64)
         return None if found is None else (found, bounds)
-    return _listed_rows(tok, batch) if isinstance(batch, (list, tuple)) else None
+    return _listed_rows(pieces, batch) if isinstance(batch, (list, tuple)) else None
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #3e0fdea3
-def _listed_rows(tok, batch):
+def _listed_rows(pieces, batch):
     "The same, of a list of rows."
     all_lists = all(isinstance(row, (list, tuple)) for row in batch)
     if not all_lists and not all(
@@ -245,7 +238,7 @@ def _listed_rows(tok, batch):
     ):
         return None
     lengths = list(map(len, batch))
-    if _is_short(tok, sum(lengths)):
+    if _is_short(pieces, sum(lengths)):
         return None
     import numpy as np
 
@@ -259,22 +252,22 @@ def _listed_rows(tok, batch):
     return None if ids is None else (ids, bounds)
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #61fb1c1f
-def _spellings_of(tok, skip):
-    "(rule, table) of a tokenizer, kept with its pieces; (None, None) if its decoder needs neighbouring pieces."
-    pieces = _pieces_of(tok)
-    if skip not in pieces.spellings:
-        pieces.spellings[skip] = _new_spellings(tok, pieces, skip)
-    return pieces.spellings[skip]
+def _spellings_of(pieces, skip):
+    "(rule, table), stored with the pieces; (None, None) if the decoder needs neighbouring pieces."
+    found = pieces.spellings.get(skip)
+    if found is None:
+        found = pieces.spellings.setdefault(skip, _new_spellings(pieces, skip))
+    return found
 
 
-def _new_spellings(tok, pieces, skip):
+def _new_spellings(pieces, skip):
     "The same, without the cache."
     from subword_nb.core.spellings import Spellings
 
-    decoder, of_piece = tok.decoder, pieces
+    decoder, of_piece = pieces.decoder, pieces
     if isinstance(decoder, decoders.ByteLevel):
         rule = decoders.ByPiece(lambda texts, first, last: texts, lost="decode")
-        of_piece = _bytes_of(tok, False)
+        of_piece = _bytes_of(pieces, False)
     elif decoder is None:
         rule = decoders.ByPiece(_with_space, by_place=True)
     else:
@@ -292,7 +285,7 @@ def _new_spellings(tok, pieces, skip):
                 out[k] = text.encode() if isinstance(text, str) else text
         return out
 
-    size = max([len(tok.id2piece), *(i + 1 for i in pieces.added)])
+    size = max([len(pieces.id2piece), *(i + 1 for i in pieces.added)])
     return rule, Spellings(size, spell, by_place=rule.by_place, skipped=_skipped(pieces) if skip else ())
 
 
@@ -304,18 +297,18 @@ def _with_space(texts, first, last):
 def _skipped(pieces):
     "The ids whose pieces are spelled like special tokens."
     named = [
-        i for i, piece in enumerate(pieces.made_of[0]) if piece in pieces.special and i not in pieces.added
+        i for i, piece in enumerate(pieces.id2piece) if piece in pieces.special and i not in pieces.added
     ]
     return named + [i for i in pieces.added if pieces[i] in pieces.special]
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #feed8dd4
-def _spelled_rows(tok, rows, skip, errors):
+def _spelled_rows(pieces, rows, skip, errors):
     "(bytes of all rows, where each ends, how each text begins, rule); None if they must be decoded by the reference."
     from subword_nb.core.spellings import can_spell
 
     if current().growth < MAX_COPIED_GROWTH or not can_spell():
         return None
-    rule, table = _spellings_of(tok, bool(skip))
+    rule, table = _spellings_of(pieces, bool(skip))
     if rule is None:
         return None
     ids, bounds = rows
@@ -326,19 +319,19 @@ def _spelled_rows(tok, rows, skip, errors):
     if lost == "ignore" and rule.by_place:  # a run that is left out does not count as the first piece
         lost = "strict"
     try:
-        opened = _opened(tok, rule, rows, firsts, skip)
+        opened = _opened(pieces, rule, rows, firsts, skip)
         data, ends = table.rows(ids, firsts, lasts, lost=lost)
     except (KeyError, ValueError):
         return None
     return data, ends, opened, rule
 
 
-def _opened(tok, rule, rows, firsts, skip):
+def _opened(pieces, rule, rows, firsts, skip):
     "How each text begins; `firsts` is moved past the ids that determine it."
     if rule.opening is None:
         return None
     ids, bounds = rows
-    pieces, opened = _pieces_of(tok), []
+    opened = []
     skipped = pieces.special if skip else ()
     for k in range(len(firsts)):
         taken = []  # positions of the pieces, some of which are skipped
@@ -356,9 +349,9 @@ def _opened(tok, rule, rows, firsts, skip):
     return opened
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #16536f23
-def _copied_texts(tok, rows, skip, errors):
+def _copied_texts(pieces, rows, skip, errors):
     "The texts of rows; None if they must be decoded by the reference."
-    spelled = _spelled_rows(tok, rows, skip, errors)
+    spelled = _spelled_rows(pieces, rows, skip, errors)
     if spelled is None:
         return None
     data, ends, opened, rule = spelled
@@ -372,11 +365,11 @@ def _copied_texts(tok, rows, skip, errors):
         if text is None or rule.unless and any(spelling in text for spelling in rule.unless):
             ids, bounds = rows
             row = ids[int(bounds[k]) : int(bounds[k + 1])]
-            texts.append(_decoded(tok, row, skip, errors))
+            texts.append(_decoded(pieces, row, skip, errors))
             continue
         if opened:
             text = opened[k] + text
-        texts.append(_tidied(tok, rule.finish(text) if rule.finish else text))
+        texts.append(_tidied(pieces, rule.finish(text) if rule.finish else text))
     return texts
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #bb36622e
@@ -387,13 +380,14 @@ def decode_bytes(
     skip_special_tokens: bool = False,  # Leave special tokens out
 ) -> bytes:  # The encoded bytes for a byte-level tokenizer; else the text in UTF-8
     "The bytes of ids."
-    if not isinstance(tok.decoder, decoders.ByteLevel):
+    pieces = _pieces_of(tok)
+    if not isinstance(pieces.decoder, decoders.ByteLevel):
         return decode(tok, ids, skip_special_tokens=skip_special_tokens).encode("utf-8")
-    rows = _long_row(tok, ids)
-    spelled = None if rows is None else _spelled_rows(tok, rows, skip_special_tokens, "replace")
+    rows = _long_row(pieces, ids)
+    spelled = None if rows is None else _spelled_rows(pieces, rows, skip_special_tokens, "replace")
     if spelled is not None:
         return spelled[0].tobytes()
-    return b"".join(map(_bytes_of(tok, bool(skip_special_tokens)).__getitem__, _ids(ids)))
+    return b"".join(map(_bytes_of(pieces, bool(skip_special_tokens)).__getitem__, _ids(ids)))
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #dfbde45d
 def decode(
@@ -406,9 +400,10 @@ def decode(
 ) -> str:  # The text
     "The text of ids."
     _check_errors(errors)
-    rows = _long_row(tok, ids)
-    copied = None if rows is None else _copied_texts(tok, rows, skip_special_tokens, errors)
-    return copied[0] if copied else _decoded(tok, ids, skip_special_tokens, errors)
+    pieces = _pieces_of(tok)
+    rows = _long_row(pieces, ids)
+    copied = None if rows is None else _copied_texts(pieces, rows, skip_special_tokens, errors)
+    return copied[0] if copied else _decoded(pieces, ids, skip_special_tokens, errors)
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #068bc3d6
 def decode_batch(
@@ -420,8 +415,9 @@ def decode_batch(
 ) -> list[str]:  # One text for each list of ids
     "The texts of several lists of ids."
     _check_errors(errors)
-    long = _long_rows(tok, batch)
-    copied = None if long is None else _copied_texts(tok, long, skip_special_tokens, errors)
+    pieces = _pieces_of(tok)
+    long = _long_rows(pieces, batch)
+    copied = None if long is None else _copied_texts(pieces, long, skip_special_tokens, errors)
     if copied is not None:
         return copied
     rows = batch.tolist() if hasattr(batch, "tolist") else batch
@@ -466,15 +462,16 @@ def decode_stream_ref(
 ) -> list[str]:  # The text returned for each id, and at the end the rest
     "The text that can be returned at each id, by hindsight: as much as no later id changes."
     _check_errors(errors)
-    bytewise = isinstance(tok.decoder, decoders.ByteLevel)
-    decoder = None if bytewise else stream_decoder(tok.decoder)
+    known = _pieces_of(tok)
+    bytewise = isinstance(known.decoder, decoders.ByteLevel)
+    decoder = None if bytewise else stream_decoder(known.decoder)
     texts = []
     for k in range(len(ids) + 1):
         if bytewise:
             text = decode(tok, ids[:k], skip_special_tokens=skip_special_tokens, errors=errors)
         else:
-            pieces = _pieces_left(tok, ids[:k], skip_special_tokens)
-            text = _tidied(tok, decode_pieces(decoder, pieces, errors=errors))
+            pieces = _pieces_left(known, ids[:k], skip_special_tokens)
+            text = _tidied(known, decode_pieces(decoder, pieces, errors=errors))
         texts.append(text)
     settled, out = texts[-1], []
     rest = settled
@@ -811,10 +808,10 @@ def _stages(decoder, errors):
 def _stages_of(tok, skip, errors):
     "The text or bytes of an id, the skipped ids, the stages, and the texts cached so far."
     pieces, skip = _pieces_of(tok), bool(skip)
-    texts, tidy = pieces.texts.setdefault((skip, errors), {}), _tidying(getattr(tok, "config", None))
-    if isinstance(tok.decoder, decoders.ByteLevel):
-        return _bytes_of(tok, skip), (), [_Utf8(errors), *tidy], texts
-    return pieces, pieces.special if skip else (), [*_stages(tok.decoder, errors), *tidy], texts
+    texts, tidy = pieces.texts.setdefault((skip, errors), {}), _tidying(pieces.config)
+    if isinstance(pieces.decoder, decoders.ByteLevel):
+        return _bytes_of(pieces, skip), (), [_Utf8(errors), *tidy], texts
+    return pieces, pieces.special if skip else (), [*_stages(pieces.decoder, errors), *tidy], texts
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #f4f4f272
 class _Steps:

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['refuse_option', 'general_ids', 'fast_path', 'choose_fast_path', 'second_texts', 'Encoder', 'Encoders', 'Engine',
-           'encoder_of', 'encode_general', 'encode_blocks']
+           'encoder_of', 'table_of', 'encode_general', 'encode_blocks']
 
 # %% ../../nbs/pipeline/10_encoder.ipynb #2cac5a23
 import re
@@ -513,6 +513,7 @@ class Encoders:
         self.parts = parts
         self.default: Encoder | None = None  # That of the tokenizer's own choice of special tokens
         self.made: dict = {}  # One for each choice
+        self.tables: dict = {}  # What `table_of` made from the parts: function → its table
 
     def find(
         self,
@@ -549,6 +550,13 @@ class Encoders:
         setattr(parts, name, value)
         new = Encoders(parts)
         new.made = {key: encoder.with_parts(parts) for key, encoder in [*self.made.items()]}
+        new.tables = self.tables
+        return new
+
+    def without_tables(self) -> "Encoders":  # Others, with the same encoders
+        "The encoders after a change that no id depends on, such as that of the decoder."
+        new = copy(self)
+        new.tables = {}
         return new
 
 # %% ../../nbs/pipeline/10_encoder.ipynb #fced6847
@@ -587,14 +595,17 @@ class Engine(EngineParts):
         return {**vars(self), "_encoders": Encoders(self._encoders.parts)}
 
     def __setattr__(self, name, value):
-        # not at construction: a file may hold an invalid stride that is never used
         made = vars(self).get("_encoders")
-        if made is None or name not in ("post_processor", "truncation", "padding"):
+        if made is None:
             object.__setattr__(self, name, value)
             return
-        changed = made.changed(name, value)
-        post = changed.parts.post_processor
-        check_stride(changed.parts.truncation, n_added=post.n_added(False) if post else 0)
+        if name in ("post_processor", "truncation", "padding"):
+            changed = made.changed(name, value)
+            post = changed.parts.post_processor
+            # not at construction: a file may hold an invalid stride that is never used
+            check_stride(changed.parts.truncation, n_added=post.n_added(False) if post else 0)
+        else:
+            changed = made.without_tables()
         vars(self).update({name: value, "_encoders": changed})
 
     def encode(
@@ -692,6 +703,19 @@ def encoder_of(
 ) -> Encoder:  # Made once for each choice
     "The encoder of a tokenizer for a choice of special tokens."
     return tok._encoders.find(allowed_special=allowed_special)
+
+
+def table_of(
+    tok: Any,  # An engine, such as a `Tokenizer`
+    make: Callable,  # tok → a table that follows from its parts; a function of a module, not a lambda
+) -> Any:  # The same one until a part is replaced
+    "What a function makes from the parts of a tokenizer, made once for these parts."
+    # read before the parts: if one changes meanwhile, the table is stored with the old ones, and not used again
+    tables = tok._encoders.tables
+    found = tables.get(make)
+    if found is None:
+        found = tables.setdefault(make, make(tok))  # concurrent threads get the same one
+    return found
 
 
 def encode_general(

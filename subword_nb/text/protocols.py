@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+from ..core.processes import cached_property
 from .alignment import Aligned
 
 # %% ../../nbs/text/03_protocols.ipynb #a2100008
@@ -60,10 +61,7 @@ def names_of(
     model,  # A `Model`
 ) -> dict:  # id → piece
     "The piece of each id of a model, computed once."
-    names = vars(model).get("_names")
-    if names is None:
-        names = vars(model)["_names"] = {i: piece for piece, i in model.piece2id.items()}
-    return names
+    return model._names
 
 
 def tokens_side_by_side(
@@ -114,6 +112,10 @@ class Model(Protocol):
     unknown_is_whole: ClassVar[bool] = False  # Does one unknown character make the whole pretoken unknown?
     float32_sums: ClassVar[bool] = False  # Are scores added in 32 bits?
     algorithm: ClassVar[str | None] = None  # Name of its trainer for `Tokenizer.train`; None: there is none
+
+    @cached_property
+    def _names(self):
+        return {i: piece for piece, i in self.piece2id.items()}
 
     def encode(
         self,

@@ -1235,9 +1235,7 @@ _COMPILED_PARTS = ("model", "pre_tokenizer", "normalizer", "added_tokens", "allo
 
 def _check_attribute(tok, name):
     "Raise an error for an attribute that does not exist or is derived from others: setting it would have no effect."
-    is_being_made = "_encoders" not in vars(tok)
-    remembers = name.startswith("_") and name in vars(tok)
-    if is_being_made or remembers:
+    if "_encoders" not in vars(tok):  # it is being made
         return
     settable = (*Parts._fields, "training")
     if name not in settable:

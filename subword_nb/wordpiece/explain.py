@@ -10,7 +10,7 @@ __all__ = ['Trial', 'wordpiece_trials_ref', 'wordpiece_trials', 'LinkStep', 'wor
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .longest_match import MatchTrie, failure_pops, match_trie
+from .longest_match import MatchTrie, failure_pops
 
 # %% ../../nbs/wordpiece/04_explain.ipynb #eac2a9e3
 class Trial(NamedTuple):
@@ -49,7 +49,7 @@ def wordpiece_trials(
 ) -> tuple[list[Trial], int, list[str], int]:  # The trials; how many there were; the pieces; where they end
     "The trials of greedy longest match, none longer than the longest piece."
     prefix = model.continuing_subword_prefix
-    longest, tree = _longest(model), _tree(model)
+    longest, tree = model._longest, model._piece_trie
     kept, pieces = [], []
     n = start = 0
     while start < len(pretoken):
@@ -76,28 +76,6 @@ def _longest_match(tree, pretoken, start):
             break
         if tree.ends[node] is not None:
             found = at + 1, tree.ends[node]
-    return found
-
-
-def _longest(model):
-    "Characters in the longest piece that may start a word, and in the longest that may go on in one, at least 1."
-    found = vars(model).get("_longest")
-    if found is None:
-        ids, prefix = model.piece2id, model.continuing_subword_prefix
-        first = max(map(len, ids), default=1)
-        later = max([1, *(len(p) - len(prefix) for p in ids if p.startswith(prefix))])
-        found = vars(model)["_longest"] = first, later
-    return found
-
-
-def _tree(model):
-    "The pieces as a tree with links, built once."
-    found = vars(model).get("_piece_tree")
-    if found is None:
-        prefix = model.continuing_subword_prefix
-        longest = model.max_input_chars_per_word + len(prefix)
-        pieces = [p for p in model.piece2id if len(p) <= longest]
-        found = vars(model)["_piece_tree"] = match_trie(pieces, prefix=prefix)
     return found
 
 # %% ../../nbs/wordpiece/04_explain.ipynb #9c72f583
@@ -194,5 +172,5 @@ def explain_wordpiece(
         note.append(f"the word is unknown: no piece fits at character {end}, {pretoken[end]!r}")
     if tried > most:
         note.append(f"the first {most:,} of {tried:,} trials are listed")
-    links = wordpiece_links(pretoken, _tree(model), prefix=model.continuing_subword_prefix)
+    links = wordpiece_links(pretoken, model._piece_trie, prefix=model.continuing_subword_prefix)
     return WordPieceReason(trials, links, pieces, "; ".join(note) or None)

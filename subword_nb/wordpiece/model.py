@@ -76,6 +76,17 @@ class WordPiece(Model):
     def _trie(self):
         return match_trie(self._usable, prefix=self.continuing_subword_prefix)
 
+    @cached_property
+    def _piece_trie(self):
+        return match_trie(list(self._usable), prefix=self.continuing_subword_prefix)
+
+    @cached_property
+    def _longest(self):
+        "Characters in the longest piece that may start a word, and in the longest that may go on in one, at least 1."
+        prefix = self.continuing_subword_prefix
+        later = [len(p) - len(prefix) for p in self.piece2id if p.startswith(prefix)]
+        return max(map(len, self.piece2id), default=1), max([1, *later])
+
     def encode(
         self,
         pretoken: str,  # One pretoken

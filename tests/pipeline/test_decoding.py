@@ -3,6 +3,7 @@
 import copy
 import json
 import random
+import sys
 import threading
 from types import SimpleNamespace
 
@@ -11,7 +12,7 @@ from tests.pipeline.test_decoders import PATTERNS, piece
 from costs import assert_linear
 from seeds import fresh, some_of
 
-from subword_nb import decoders as D
+from subword_nb import Tokenizer, decoders as D
 from subword_nb.pipeline.decoders import decoder_from_dict
 from subword_nb.pipeline.decoding import (
     decode,
@@ -23,10 +24,13 @@ from subword_nb.pipeline.decoding import (
     stream,
     stream_decoder,
 )
+from subword_nb.pipeline.encoder import Encoders, table_of
+from subword_nb.pipeline.encoding import TokenizerConfig
 from subword_nb.text.normalizers import NFC, Lowercase
 from subword_nb.core.ragged import ragged
 from subword_nb.core.unicode import BYTE2CHAR
 from subword_nb.pipeline.vocab import AddedToken
+from subword_nb.wordpiece.wordlevel import WordLevel
 
 
 def toy(id2piece, decoder, added=(), normalizer=None):
@@ -37,6 +41,7 @@ def toy(id2piece, decoder, added=(), normalizer=None):
         decoder=decoder,
         added_tokens=tuple(added),
         normalizer=normalizer,
+        _encoders=Encoders(None),  # where its tables are stored
     )
 
 
@@ -432,17 +437,96 @@ def test_threads_share_what_is_spelled():
     assert found == expected
 
 
-def test_added_tokens_changed_later_are_seen():
-    "The pieces are kept with the tokenizer, and made anew when its parts change."
-    tok = toy(["a", "B"], D.ByteLevel(), [(AddedToken("B", normalized=True, special=False), 1)])
-    assert decode(tok, [0, 1]) == "aB"
+def test_parts_changed_later_are_seen():
+    "The pieces are stored with the encoders of a tokenizer, and made anew when a part changes."
+    model = WordLevel({"a": 0, "##b": 1}, unk_piece=None)
+    tok = Tokenizer(
+        model,
+        decoder=D.ByteLevel(),
+        added_tokens=[(AddedToken("B", normalized=True, special=False), 2)],
+    )
+
+    def texts(ids):
+        long = ids * 1000
+        assert "".join(decode_stream(tok, ids)) == decode(tok, ids) == decode_ref(tok, ids)
+        assert decode(tok, long) == decode_ref(tok, long)
+        return decode(tok, ids)
+
+    assert texts([0, 2]) == "aB"
     tok.normalizer = Lowercase()
-    assert decode(tok, [0, 1]) == "ab"
-    assert "".join(decode_stream(tok, [0, 1])) == "ab"
-    tok.added_tokens, tok.id2piece, tok.vocab_size = (), ["x", "y", "##z"], 3
-    assert decode(tok, [0, 1, 2]) == "".join(decode_stream(tok, [0, 1, 2])) == "xy##z"
+    assert texts([0, 2]) == "ab"
     tok.decoder = D.WordPiece()
-    assert decode(tok, [0, 1, 2]) == "".join(decode_stream(tok, [0, 1, 2])) == "x yz"
+    assert texts([0, 1, 2]) == "ab b"
+    tok.config = TokenizerConfig(clean_up=True)
+    tok.add_tokens(["!"])
+    assert texts([0, 3]) == "a!"
+    tok.model = WordLevel({"x": 0, "y": 1}, unk_piece=None)
+    assert texts([0, 1, 2]) == "x y b"
+
+
+def test_tables_follow_the_parts_and_not_what_comes_around_the_ids():
+    tok = Tokenizer.train(["ab ab"], vocab_size=258)
+    asked = []
+
+    def make(tok):
+        asked.append(tok.decoder)
+        return object()
+
+    first = table_of(tok, make)
+    tok.truncation = tok.padding = tok.post_processor = None
+    assert table_of(tok, make) is first and len(asked) == 1
+    for change in ("decoder", "normalizer", "pre_tokenizer", "model", "added_tokens", "config"):
+        before = table_of(tok, make)
+        setattr(tok, change, getattr(tok, change))
+        assert table_of(tok, make) is not before, change
+        assert table_of(tok, make) is table_of(tok, make), change
+    assert not [name for name in vars(tok) if name.startswith("_") and name != "_encoders"]
+
+
+def test_a_table_made_while_a_part_changes_is_not_kept():
+    tok = Tokenizer.train(["ab ab"], vocab_size=258)
+
+    def make(tok):
+        found = tok.decoder
+        if found is not None:
+            tok.decoder = None
+        return [found]
+
+    assert table_of(tok, make) != [None]
+    assert table_of(tok, make) == [None]
+
+
+def test_texts_are_of_before_or_after_while_parts_change():
+    "Threads decode short and long rows while the decoder changes to and fro; the last answer is of the end."
+    tok = Tokenizer(WordLevel({f"▁{i}": i for i in range(100)}, unk_piece=None), decoder=D.Metaspace())
+    rows, stop, wrong = [list(range(9)), list(range(100)) * 20], threading.Event(), []
+    allowed = []
+    choices = D.ByteLevel(), D.Metaspace()
+    for decoder in choices:
+        tok.decoder = decoder
+        allowed.append([decode_ref(tok, row) for row in rows])
+
+    def work():
+        while not stop.is_set():
+            for k, row in enumerate(rows):
+                if decode(tok, row) not in (allowed[0][k], allowed[1][k]):
+                    wrong.append(row)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    team = [threading.Thread(target=work, daemon=True) for _ in range(4)]
+    try:
+        for thread in team:
+            thread.start()
+        for k in range(100):
+            tok.decoder = choices[k % 2]
+            assert [decode(tok, row) for row in rows] == allowed[k % 2]
+    finally:
+        stop.set()
+        for thread in team:
+            thread.join(60)
+        sys.setswitchinterval(interval)
+    assert not wrong
 
 
 @pytest.mark.parametrize("seed", range(4))
