@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from ..core.files import naming_file
 from ..core.processes import gc_paused
-from .huggingface import read_gpt2_files, read_hf, read_json
+from .huggingface import PIPELINE_KEYS, read_gpt2_files, read_hf, read_json
 from ..pipeline.parts import Parts, check_parts
 from ..pipeline.encoding import TokenizerConfig
 from ..core.limits import check_limit, check_regular_file, read_bytes
@@ -52,18 +52,7 @@ _HEAD = 1 << 16  # Bytes that are looked at
 def _is_pipeline(text):
     "Is the first key of a JSON object a part of a tokenizer.json?"
     found = re.match(r'\{\s*("(?:[^"\\]|\\.)*")\s*:', text)
-    parts = (
-        "version",
-        "truncation",
-        "padding",
-        "added_tokens",
-        "normalizer",
-        "pre_tokenizer",
-        "post_processor",
-        "decoder",
-        "model",
-    )
-    return found is not None and json.loads(found[1]) in parts
+    return found is not None and json.loads(found[1]) in PIPELINE_KEYS
 
 # %% ../../nbs/formats/10_detect.ipynb #0171ae4d
 def _text_kind(text, whole):
