@@ -104,6 +104,7 @@ def write_playground(
         HERE / "page.css",
         HERE / "worker.js",
         HERE / "glue.py",
+        HERE / "learn.py",
         ROOT / "subword_nb" / "view.js",
         ROOT / "subword_nb" / "view.css",
     ):

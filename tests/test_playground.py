@@ -129,6 +129,11 @@ for kind in sys.argv[2:]:
     facts = json.loads(glue.try_load(f"{sys.argv[1]}/{kind}.json"))
     assert "error" not in facts, facts
     out[kind] = [json.loads(glue.try_explain(text)) for text in json.loads(sys.stdin.readline())]
+assert json.loads(glue.try_load(f"{sys.argv[1]}/{sys.argv[2]}.json", "{}", "other"))["pieces"] == 2000
+assert "tokens" in json.loads(glue.try_compare("low lower", "one", "two"))["drawn"]
+for algorithm, size in (("bpe", 260), ("wordpiece", 12), ("unigram", 12)):
+    facts = json.loads(glue.try_learn("low lower\\nlowest", algorithm, size))
+    assert facts.get("pieces", 0) <= size, facts
 print(json.dumps(out))
 """
 
@@ -149,6 +154,27 @@ def test_the_package_explains_without_numpy_numba_and_regex(small, tmp_path):
     assert done.returncode == 0, done.stderr
     for kind, found in json.loads(done.stdout).items():
         assert [ids_of(f) for f in found] == expected(small / f"{kind}.json", NASTY + HALVES), kind
+
+
+LEARNED = "the hug of a pug, and a pug in a hug\nhugs and pugs; ﬁ 東京 🙂 naïve\n\n  a bun,\tsome buns "
+
+
+@pytest.mark.parametrize("algorithm, size", [("bpe", 256), ("bpe", 290), ("wordpiece", 60), ("unigram", 45)])
+def test_what_is_learned_in_the_page_is_what_the_package_learns(monkeypatch, algorithm, size):
+    monkeypatch.syspath_prepend(str(DEV / "docsite" / "playground"))
+    from learn import MOST_TEXT, learn
+
+    tok = Tokenizer.train(LEARNED.splitlines(), algorithm=algorithm, vocab_size=size, progress=False)
+    assert learn(LEARNED, algorithm, size) == tok
+    for text, message in [
+        ("a" * (MOST_TEXT + 1), "at most"),
+        ("", "must have a word"),
+        ("\n", "must have a word"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            learn(text, algorithm, size)
+    with pytest.raises(ValueError, match="must be"):
+        learn(LEARNED, algorithm, 3)
 
 
 def test_the_glue_says_why_it_refuses():
@@ -695,6 +721,50 @@ def test_what_takes_too_long_is_ended_and_a_small_tokenizer_comes_back(browser, 
     assert found.page.is_checked("input[value=bpe]")
     assert found.type("back").ids() == expected(site / "playground" / "bpe.json", ["back"])[0]
     found.close()
+
+
+@pytest.mark.slow
+def test_a_tokenizer_is_trained_compared_and_shared(browser, address, site):
+    found = Playground(browser, address).settled()
+    page = found.page
+    page.click(".pg-train summary")
+    page.fill("#pg-corpus", LEARNED)
+    page.select_option("#pg-algorithm", "wordpiece")
+    for n, size in enumerate((60, 50)):
+        page.evaluate(
+            "n => { const s = document.getElementById('pg-size'); s.value = n; s.dispatchEvent(new Event('change')); }",
+            size,
+        )
+        if n == 0:  # from then on the slider trains
+            page.click("#pg-learn")
+        found.wait("learned", n)
+        tok = Tokenizer.train(
+            page.input_value("#pg-corpus").splitlines(),
+            algorithm="wordpiece",
+            vocab_size=size,
+            progress=False,
+        )
+        assert found.type("hugs and buns").ids() == tok.encode("hugs and buns")
+    page.select_option("#pg-other", "bpe")
+    found.type("hugs")
+    names = f"WordPiece, {tok.vocab_size} pieces", "Byte-level BPE"
+    bpe = Tokenizer.load(site / "playground" / "bpe.json")
+    drawn = "drawn => document.querySelector('.pg-compare').textContent === drawn"
+    page.wait_for_function(drawn, arg=str(tok.compare(bpe, "hugs", names=names)), timeout=300_000)
+    page.click("#pg-link")
+    link = page.url
+    assert "#text=hugs" in link
+    found.close()
+    again = browser.new_page()
+    again.goto(link)
+    again.wait_for_selector("#playground[data-learned]", timeout=300_000)
+    again.wait_for_function(drawn, arg=str(tok.compare(bpe, "hugs", names=names)), timeout=300_000)
+    shown = again.evaluate("[...document.querySelectorAll('.sw-token')].map((t) => Number(t.dataset.id))")
+    assert shown == tok.encode("hugs")
+    again.fill("#pg-corpus", "")
+    again.click("#pg-learn")
+    again.wait_for_selector(".pg-alert:has-text('must have a word')", timeout=300_000)
+    again.close()
 
 
 @pytest.mark.slow

@@ -1,4 +1,7 @@
-"""What the worker calls in Python: load a tokenizer, explain a text. Answers are JSON; a refusal is {"error": …}."""
+"""What the worker calls in Python: load or learn a tokenizer, explain a text, compare two tokenizers.
+
+Answers are JSON; a refusal is {"error": …}.
+"""
 
 import json
 import math
@@ -7,7 +10,7 @@ from pathlib import Path
 from subword_nb import Tokenizer
 from subword_nb.insight.explain import explain as explanation
 
-current = None
+loaded: dict = {}  # "current": the tokenizer that explains; "other": the one it is compared with
 
 
 def finite(value):
@@ -46,12 +49,8 @@ def answer(function, *args) -> str:
         return as_json({"error": refusal(e)[:1000]})
 
 
-def load(path: str, options: str = "{}") -> dict:
-    "Load a tokenizer from a file or a folder; it takes the place of the one before."
-    global current
-    current = None
-    tok = Tokenizer.load(Path(path), allow_code=False, **json.loads(options))
-    current = tok
+def facts(tok) -> dict:
+    "What the page says of a tokenizer."
 
     def name(part):
         return type(part).__name__ if part is not None else None
@@ -65,16 +64,51 @@ def load(path: str, options: str = "{}") -> dict:
     }
 
 
+def load(path: str, options: str = "{}", place: str = "current") -> dict:
+    "Load a tokenizer from a file or a folder, in place of the one before."
+    loaded.pop(place, None)
+    loaded[place] = Tokenizer.load(Path(path), allow_code=False, **json.loads(options))
+    return facts(loaded[place])
+
+
+def learn(text: str, algorithm: str, vocab_size: int) -> dict:
+    "Learn a tokenizer from a text, in place of the one before."
+    from learn import learn as learned  # only when asked for: it imports the trainers
+
+    loaded.pop("current", None)
+    loaded["current"] = learned(text, algorithm, vocab_size)
+    return facts(loaded["current"])
+
+
+def tokenizer(place: str) -> Tokenizer:
+    if place not in loaded:
+        raise ValueError("no tokenizer is loaded; choose one")
+    return loaded[place]
+
+
+def compare(text: str, name: str, other: str) -> dict:
+    "Where two tokenizers divide a text differently, drawn in characters."
+    from subword_nb.insight.compare import compare as comparison
+
+    return {"drawn": str(comparison(tokenizer("current"), tokenizer("other"), text, names=(name, other)))}
+
+
 def explain(text: str) -> dict:
     "Why the text became its tokens."
-    if current is None:
-        raise ValueError("no tokenizer is loaded; choose one")
-    return explanation(current, text).to_dict()
+    return explanation(tokenizer("current"), text).to_dict()
 
 
-def try_load(path, options="{}"):
-    return answer(load, path, options)
+def try_load(*args):
+    return answer(load, *args)
+
+
+def try_learn(*args):
+    return answer(learn, *args)
 
 
 def try_explain(text):
     return answer(explain, text)
+
+
+def try_compare(*args):
+    return answer(compare, *args)

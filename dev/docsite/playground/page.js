@@ -4,7 +4,18 @@ import { printable, render } from "./view.js";
 const MOST_TEXT = 5000; // code points of a text
 const MOST_FILE = 64 << 20; // bytes of a tokenizer's files
 const WAIT = 150; // milliseconds after a key before the text is explained
-const LIMITS = { start: 180, fetch: 90, load: 90, explain: 30 }; // seconds
+const LIMITS = { start: 180, fetch: 90, load: 90, learn: 120, explain: 30, compare: 30 }; // seconds
+const MOST_LINK = 8000; // characters of an address
+const ALGORITHMS = { // name → label, the smallest and the largest size, the size to begin with
+  bpe: ["Byte-level BPE", 256, 600, 320],
+  wordpiece: ["WordPiece", 40, 400, 120],
+  unigram: ["Unigram", 40, 400, 120],
+};
+const CORPUS = `the hug of a pug, and a pug in a hug
+hugs and pugs, a bun and some buns
+the pug hugged the bun, the bun did not hug the pug
+hugging, hugged, unhugged: who hugs whom?
+`;
 const SAMPLES = {
   "Words": null,
   "Code": "def greet(name):\n    return f\"Hello, {name}!\"  # 3 spaces?\n",
@@ -88,19 +99,46 @@ async function begin(root) {
   const asks = el("p", { class: "pg-asks", hidden: true }, el("label", { for: "pg-pattern" }, "Split text as "), pattern);
   pattern.addEventListener("change", () => { if (pattern.value) openFiles(state.asked, { pattern: pattern.value }); });
 
+  // learning
+  const corpus = el("textarea", { id: "pg-corpus", class: "pg-typed", rows: 6, spellcheck: "false", dir: "auto" });
+  corpus.value = CORPUS;
+  const algorithm = el("select", { id: "pg-algorithm" }, ...Object.entries(ALGORITHMS).map(([name, [label]]) => el("option", { value: name }, label)));
+  const size = el("input", { type: "range", id: "pg-size" }), shownSize = el("output", { for: "pg-size" });
+  const sizes = () => { // what the slider offers for an algorithm
+    [, size.min, size.max, size.value] = ALGORITHMS[algorithm.value];
+    shownSize.textContent = size.value;
+  };
+  sizes();
+  size.addEventListener("input", () => { shownSize.textContent = size.value; });
+  size.addEventListener("change", () => { if (state.own?.learn) learn(); });
+  algorithm.addEventListener("change", sizes);
+  const training = el("details", { class: "pg-train" }, el("summary", {}, "Train one on your own text"),
+    el("label", { class: "pg-label", for: "pg-corpus" }, "Text to learn from; each line is a document"), corpus,
+    el("div", { class: "pg-options" },
+      el("label", {}, "Algorithm ", algorithm), el("label", {}, "Vocabulary size ", size), shownSize,
+      el("button", { type: "button", id: "pg-learn", class: "pg-button", onclick: () => learn() }, "Train")));
+
+  // comparing, and sharing
+  const other = el("select", { id: "pg-other" }, el("option", { value: "" }, "nothing"), ...list.tokenizers.map((t) => el("option", { value: t.name }, t.label)));
+  const drawn = el("pre", { class: "pg-compare", tabindex: 0, role: "region", "aria-label": "Comparison", hidden: true });
+  other.addEventListener("change", () => changed(0));
+  const link = el("button", { type: "button", id: "pg-link", class: "pg-button", onclick: () => share() }, "Link to this");
+  const more = el("div", { class: "pg-options" }, el("label", {}, "Compare with ", other), link);
+
   // typing
   const area = el("textarea", { id: "pg-text", rows: 3, spellcheck: "false", autocomplete: "off", autocapitalize: "off", dir: "auto" });
   area.value = list.text;
   const samples = el("div", { class: "pg-samples", role: "group", "aria-label": "Texts to try" }, ...Object.entries(SAMPLES).map(([name, text]) => el("button", { type: "button", class: "pg-sample", onclick: () => { area.value = text ?? list.text; changed(0); } }, name)));
   const status = el("p", { class: "pg-status", role: "status" }), alert = el("p", { class: "pg-alert", role: "alert" }), view = el("div", { class: "pg-view" });
-  root.replaceChildren(choices, about, el("label", { class: "pg-label", for: "pg-text" }, "Text"), area, samples, alert, asks, status, view);
+  root.replaceChildren(choices, about, training, el("label", { class: "pg-label", for: "pg-text" }, "Text"), area, samples, more, alert, asks, status, view, drawn);
   root.classList.add("pg-ready");
 
   const say = (text) => { status.textContent = text; };
   const warn = (text) => { alert.textContent = text ? printable(text, 700).replaceAll("·", " ") : ""; };
+  const title = () => (state.own?.learn ? state.own.name : state.own ? printable(state.own.name, 60) : state.kind.label);
   const describe = () => {
     const facts = state.facts, parts = facts ? [`${facts.model} with ${facts.pieces.toLocaleString("en")} ids`, `normalizer: ${facts.normalizer ?? "none"}`, `pre-tokenizer: ${facts.pre_tokenizer ?? "none"}`] : [`${state.kind.label} with ${state.kind.pieces.toLocaleString("en")} pieces, trained on the manual that comes with Python`];
-    about.textContent = (facts && state.own ? `${printable(state.own.name, 60)}: ` : "") + parts.join("; ") + ".";
+    about.textContent = (facts && state.own ? `${title()}: ` : "") + parts.join("; ") + ".";
   };
   const draw = (data) => {
     const word = Math.max(0, data.words.findIndex((w) => w.end > state.place)); // the word at the same place as before
@@ -137,13 +175,25 @@ async function begin(root) {
       if (!state.keep) warn("");
       state.keep = false;
       draw(data);
+      await compare(text, wanted);
     } catch (e) {
       if (wanted !== state.wanted) return;
+      drawn.hidden = true;
       view.removeAttribute("aria-busy");
       view.replaceChildren();
       if (e instanceof Broken) { recover(e.message); return; }
       warn(`This text has no ids: ${e.message}`);
     }
+  }
+  /** Draw where the other tokenizer divides the text differently, if there is one. */
+  async function compare(text, wanted) {
+    const kind = list.tokenizers.find((t) => t.name === other.value);
+    drawn.hidden = !kind;
+    if (!kind) return;
+    if (state.other !== kind || state.otherIn !== engine.worker) await engine.ask("fetch", { file: kind.file, place: "other" });
+    Object.assign(state, { other: kind, otherIn: engine.worker }); // a worker that was ended took it along
+    const found = await engine.ask("compare", { text, names: [title(), kind.label] });
+    if (wanted === state.wanted) drawn.textContent = found.drawn;
   }
   /** After an end of the worker: the next text starts a new one, with a small tokenizer. */
   function recover(why) {
@@ -156,7 +206,7 @@ async function begin(root) {
   async function load() {
     const first = !engine.worker, own = state.own, wanted = own ?? state.kind;
     if (first) say("Python is starting in this page …");
-    const facts = own ? await engine.ask("load", { files: await contents(own.files), options: own.options }) : await engine.ask("fetch", { file: state.kind.file });
+    const facts = own?.learn ? await engine.ask("learn", own.learn) : own ? await engine.ask("load", { files: await contents(own.files), options: own.options }) : await engine.ask("fetch", { file: state.kind.file });
     if (first && status.textContent.startsWith("Python")) say("");
     if (wanted !== (state.own ?? state.kind)) return; // another was chosen meanwhile
     state.facts = facts;
@@ -216,6 +266,61 @@ async function begin(root) {
       state.keep = true;
     }
   }
+
+  async function learn() {
+    const [label] = ALGORITHMS[algorithm.value], before = state.own ? "own" : state.kind.name;
+    const wanted = { text: corpus.value, algorithm: algorithm.value, size: Number(size.value) };
+    warn("");
+    if (!list.pyodide) { warn("This site was built without Pyodide, so it cannot train."); return; }
+    say("Training in this page …");
+    state.lastOwn = "Training";
+    try {
+      const facts = await engine.ask("learn", wanted);
+      state.kept = { name: `${label}, ${facts.pieces} pieces`, learn: wanted };
+      ownChoice.lastChild.textContent = "Trained here";
+      choose("own");
+      state.facts = facts;
+      state.loaded = state.own;
+      describe();
+    } catch (e) {
+      choose(before);
+      warn(`Nothing was learned: ${e.message}`);
+      state.keep = true;
+    }
+    say("");
+    changed(0);
+    root.dataset.learned = String(Number(root.dataset.learned ?? 0) + 1); // for whoever waits for it
+  }
+
+  /** Put tokenizer and text into the address, behind the #, which no server sees. */
+  function share() {
+    if (state.own && !state.own.learn) { warn("A link cannot hold a file: send the file, too, or choose another tokenizer."); return; }
+    const { text: learnedFrom, ...options } = state.own?.learn ?? {};
+    const source = state.own ? { ...options, corpus: learnedFrom } : { tokenizer: state.kind.name };
+    const parts = new URLSearchParams({ text: area.value, ...source, ...(other.value ? { other: other.value } : {}) });
+    if (String(parts).length > MOST_LINK) { warn(`The link would have ${String(parts).length.toLocaleString("en")} characters; shorten the text, or what was learned from.`); return; }
+    history.replaceState(null, "", `#${parts}`);
+    navigator.clipboard?.writeText(location.href).catch(() => {});
+    say("The address of this page now holds the tokenizer and the text; copy it.");
+  }
+  /** What an address asks for: is there a text in it? */
+  function follow(parts) {
+    if (!parts.has("text")) return false;
+    area.value = parts.get("text");
+    const known = (name) => list.tokenizers.some((t) => t.name === name);
+    if (known(parts.get("tokenizer"))) choose(parts.get("tokenizer"));
+    if (known(parts.get("other"))) other.value = parts.get("other");
+    if (parts.has("corpus") && Object.hasOwn(ALGORITHMS, parts.get("algorithm"))) {
+      corpus.value = parts.get("corpus");
+      algorithm.value = parts.get("algorithm");
+      sizes();
+      size.value = parts.get("size");
+      shownSize.textContent = size.value;
+      training.open = true;
+      learn();
+    }
+    return true;
+  }
   input.addEventListener("change", () => { const files = [...input.files]; input.value = ""; openFiles(files); });
   for (const kind of ["dragenter", "dragover"]) root.addEventListener(kind, (e) => { if (e.dataTransfer?.types.includes("Files")) { e.preventDefault(); root.classList.add("pg-over"); } });
   for (const kind of ["dragleave", "drop"]) root.addEventListener(kind, () => root.classList.remove("pg-over"));
@@ -224,8 +329,9 @@ async function begin(root) {
 
   // before Python has started: what it said of the first text when the site was built
   describe();
-  draw(await (await fetch(new URL(state.kind.first, here))).json());
-  if (list.pyodide) explain();
+  const linked = list.pyodide && follow(new URLSearchParams(location.hash.slice(1)));
+  if (!linked) draw(await (await fetch(new URL(state.kind.first, here))).json());
+  if (list.pyodide) changed(0);
   else say("This site was built without Pyodide: only the first text is shown. `npm ci --prefix dev/web` gets it for the next build.");
 }
 

@@ -9,11 +9,12 @@ const bytes = async (name) => {
 };
 
 async function start() {
-  const parts = Promise.all([bytes("package.zip"), bytes("glue.py")]);
+  const parts = Promise.all([bytes("package.zip"), bytes("glue.py"), bytes("learn.py")]);
   const py = await loadPyodide({ indexURL: `${here}pyodide/`, stdout: () => {}, stderr: () => {} });
-  const [zip, glue] = await parts;
+  const [zip, glue, learn] = await parts;
   py.unpackArchive(zip, "zip", { extractDir: "/package" });
   py.FS.writeFile("/package/glue.py", glue);
+  py.FS.writeFile("/package/learn.py", learn);
   py.runPython("import sys; sys.path.insert(0, '/package')");
   return { py, glue: py.pyimport("glue") };
 }
@@ -51,9 +52,11 @@ function put(py, files) {
 
 const OPERATIONS = {
   start: async () => "{}",
-  fetch: async ({ py, glue }, { file }) => glue.try_load(put(py, [{ name: file, data: await bytes(file) }])),
+  fetch: async ({ py, glue }, { file, place }) => glue.try_load(put(py, [{ name: file, data: await bytes(file) }]), "{}", place ?? "current"),
   load: async ({ py, glue }, { files, options }) => load(glue, py, files, options),
+  learn: async ({ glue }, { text, algorithm, size }) => glue.try_learn(text, algorithm, size),
   explain: async ({ glue }, { text }) => glue.try_explain(text),
+  compare: async ({ glue }, { text, names }) => glue.try_compare(text, ...names),
 };
 
 addEventListener("message", async ({ data: { id, operation, args } }) => {
