@@ -136,13 +136,14 @@ _STYLE = f"""
   padding: .1em .9em .1em 0; border: 0; text-align: left; vertical-align: top; font-weight: 400;
   white-space: normal; color: inherit;
 }}
+.sw-steps th {{ white-space: nowrap; }}
 .sw-steps :is(th, td) + td:empty {{ padding: 0; }}
 .sw-steps :is(th, span) {{
   font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
 }}
 .sw-steps span {{
   display: inline-block; margin: 1px; padding: 0 5px; border: 1px solid #666; border-radius: 4px;
-  color: {INK}; background: #f2f2f2; print-color-adjust: exact; overflow-wrap: anywhere;
+  color: {INK}; background: #f2f2f2; print-color-adjust: exact; overflow-wrap: break-word;
   direction: ltr; unicode-bidi: isolate;
 }}
 .sw-steps .strong {{ background: {PALETTE[1][0]}; border-color: {INK}; font-weight: 700; }}
