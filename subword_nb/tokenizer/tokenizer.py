@@ -1007,6 +1007,17 @@ class Tokenizer(Engine):
 
         return remove(self, pieces, renumber=renumber)
 
+    def merge(
+        self: _T,
+        other: "Tokenizer",  # Another one with the same kind of model
+        *,
+        rule: str = "first",  # What decides conflicts: "first" (this one's rules and scores) or "equal" (both count)
+    ) -> _T:  # A new tokenizer; `self.id_map(it)` and `other.id_map(it)` say what became of each id
+        "The tokenizer with the pieces of both; the ids of this one stay the same."
+        from subword_nb.train.merge import merge
+
+        return merge(self, other, rule=rule)
+
     def id_map(
         self,
         new: "Tokenizer",  # What became of it, such as the result of `truncate` or `extend`
