@@ -6,12 +6,15 @@
 __all__ = ['IdMap', 'sparsemax', 'piece_ids', 'piece_symbols', 'id_map']
 
 # %% ../../nbs/train/07_id_map.ipynb #37242553
+import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..bpe.model import bpe_encode
 from ..core.ragged import Ragged, gather, ragged
+from ..corpus.counts import write_atomically
 from ..pipeline.encoder import Engine
 from ..text.pretokenizers import spells_bytes
 
@@ -86,6 +89,47 @@ class IdMap:
         "The matrix for the new vocabulary."
         return _new_rows(self, embedding, how, auxiliary)
 
+    def save(
+        self,
+        path: "str|Path",  # Ends in .npz
+    ) -> "Path":  # The path
+        "Write the map to a file of arrays, for `IdMap.load` or `numpy.load`."
+        import numpy as np
+
+        path = _map_path(path)
+        rows = {"forward": self.forward, "backward": self.backward}
+        arrays = {f"{name}_ids": row.ids for name, row in rows.items()}
+        arrays |= {f"{name}_bounds": row.bounds for name, row in rows.items()}
+        write_atomically(path, lambda file: np.savez(file, **arrays))
+        return path
+
+    @classmethod
+    def load(
+        cls,
+        path: "str|Path",  # What `save` wrote
+    ) -> "IdMap":  # The same map
+        "Read a map."
+        import numpy as np
+
+        try:
+            with np.load(_map_path(path), allow_pickle=False) as file:
+                rows = [
+                    Ragged(file[f"{name}_ids"], file[f"{name}_bounds"]) for name in ("forward", "backward")
+                ]
+        except (KeyError, ValueError, zipfile.BadZipFile, EOFError) as e:
+            raise ValueError(f"{path} must be a map that IdMap.save wrote, got another file ({e})") from None
+        for row, other in (rows, rows[::-1]):
+            ends = np.append(row.bounds, len(row.ids))
+            if not (len(row.bounds) and ends[0] == 0 and ends[-2] == ends[-1] and (np.diff(ends) >= 0).all()):
+                raise ValueError(
+                    f"{path} must have bounds from 0 to the number of ids, got others; write it again"
+                )
+            if row.ids.max(initial=0) >= max(1, len(other)):
+                raise ValueError(
+                    f"{path} must name ids below {len(other)}, got {row.ids.max()}; write it again"
+                )
+        return cls(*rows)
+
     def __repr__(self):
         import numpy as np
 
@@ -95,6 +139,14 @@ class IdMap:
             f"IdMap({self.n_old:,} ids to {self.n_new:,}: {shared:,} shared, "
             f"{split:,} spelled by several, {made:,} made of several)"
         )
+
+
+def _map_path(path):
+    "A path with the suffix of a map."
+    path = Path(path).expanduser()
+    if path.suffix != ".npz":
+        raise ValueError(f"path must end in .npz, got {path}")
+    return path
 
 
 def _chained(first, second):

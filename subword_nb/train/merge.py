@@ -98,20 +98,20 @@ def _check_kinds(first, second):
     if first.model.algorithm != second.model.algorithm:
         raise ValueError(
             f"both vocabularies must be of one algorithm, got {first.model!r} and {second.model!r}; "
-            "train one of them anew with train_new"
+            "make one of them anew, like the other, with train_new"
         )
     spelled = ["bytes" if spells_bytes(tok.pre_tokenizer) else "characters" for tok in (first, second)]
     if spelled[0] != spelled[1]:
         raise ValueError(
             f"both vocabularies must spell bytes, or both characters, got {spelled[0]} and {spelled[1]}; "
-            "learn the second again in the alphabet of the first: first.train_new(corpus of the second)"
+            "make the second anew on its corpus, like the first, with train_new"
         )
     for name in ("continuing_subword_prefix", "end_of_word_suffix"):
         marks = [getattr(tok.model, name) for tok in (first, second)]
         if marks[0] != marks[1]:
             raise ValueError(
                 f"{name} must be the same in both vocabularies, got {marks[0]!r} and {marks[1]!r}; "
-                "learn the second again with the pipeline of the first: first.train_new(corpus of the second)"
+                "make the second anew on its corpus, like the first, with train_new"
             )
 
 
