@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['is_canonical_ref', 'ValidPairs', 'is_canonical', 'canonicalize', 'PieceTable', 'piece_table', 'Healed', 'heal',
-           'cover_ref', 'cover', 'prefix_probability', 'next_byte_probabilities', 'Constraint']
+           'cover_ref', 'cover', 'prefix_probability', 'next_byte_probabilities', 'returns_on_characters', 'Constraint',
+           'json_step', 'json_automaton']
 
 # %% ../../nbs/insight/09_canonical.ipynb #ab7aa23e
 from bisect import bisect_left
@@ -293,6 +294,36 @@ def next_byte_probabilities(
         )
     return np.array([prefix_probability(table, prefix + bytes([b]), next_ids) / whole for b in range(256)])
 
+# %% ../../nbs/insight/09_canonical.ipynb #5552fbbb
+_CHARACTERS = [  # first bytes of characters beyond ASCII, and the ranges of those that follow
+    (0xC2, 0xDF, [(0x80, 0xBF)]),
+    (0xE0, 0xE0, [(0xA0, 0xBF), (0x80, 0xBF)]),
+    (0xE1, 0xEC, [(0x80, 0xBF), (0x80, 0xBF)]),
+    (0xED, 0xED, [(0x80, 0x9F), (0x80, 0xBF)]),
+    (0xEE, 0xEF, [(0x80, 0xBF), (0x80, 0xBF)]),
+    (0xF0, 0xF0, [(0x90, 0xBF), (0x80, 0xBF), (0x80, 0xBF)]),
+    (0xF1, 0xF3, [(0x80, 0xBF), (0x80, 0xBF), (0x80, 0xBF)]),
+    (0xF4, 0xF4, [(0x80, 0x8F), (0x80, 0xBF), (0x80, 0xBF)]),
+]
+
+# %% ../../nbs/insight/09_canonical.ipynb #b70a916a
+def returns_on_characters(
+    transitions: "np.ndarray",  # (n_states, 256) int: the state after each byte; -1: there is none
+) -> "np.ndarray":  # (n_states,) bool; False may be wrong, True is right
+    "Does every character of two bytes or more lead from a state back to it?"
+    import numpy as np
+
+    start = np.arange(len(transitions))
+    returns = np.ones(len(transitions), bool)
+    for low, high, rest in _CHARACTERS:
+        found = start
+        for first, last in [(low, high), *rest]:
+            after = transitions[found, first : last + 1]
+            found = after[:, 0]
+            returns &= (found >= 0) & (after == found[:, None]).all(axis=1)
+        returns &= found == start
+    return returns
+
 # %% ../../nbs/insight/09_canonical.ipynb #8be7f847
 class Constraint:
     "The ids that keep a text within a language, given as a table of states over bytes."
@@ -320,12 +351,24 @@ class Constraint:
                 f"accepting must be states from 0 to {len(steps) - 1}, got {sorted(self.accepting)}"
             )
         self.steps = _without_dead_ends(steps, self.accepting)
+        self.returns = returns_on_characters(self.steps)
         self.data = np.frombuffer(b"".join(table.spelled), np.uint8)
         self.lengths = np.array([*map(len, table.spelled)], np.int64)
         self.starts = np.cumsum(self.lengths) - self.lengths
-        self.first = np.array(
-            [bisect_left(table.spelled, bytes([b])) for b in range(256)] + [len(table.spelled)]
-        )
+        self.partial = np.array([i for i, data in enumerate(table.spelled) if not _is_text(data)], np.int64)
+        owner = np.repeat(np.arange(len(self.lengths)), self.lengths)
+        changes = (np.diff(self.data) != 0) | (np.diff(owner) != 0)
+        runs = np.append(np.flatnonzero(changes) + 1, len(owner))
+        self.run_ends = np.repeat(runs, np.diff(runs, prepend=0))
+        bits = np.uint64(1) << (self.data & 63).astype(np.uint64)
+        self.sets = np.zeros(
+            (2, 4, len(self.lengths)), np.uint64
+        )  # bytes of each piece, and of all but its first
+        np.bitwise_or.at(self.sets[0], (self.data >> 6, owner), bits)
+        later = np.arange(len(owner)) > self.starts[owner]
+        np.bitwise_or.at(self.sets[1], ((self.data >> 6)[later], owner[later]), bits[later])
+        self.every = np.zeros(table.size, bool)
+        self.every[table.ids] = True
         self.masks: dict[int, np.ndarray] = {}
 
     def mask(
@@ -340,19 +383,76 @@ class Constraint:
     def _new_mask(self, state):
         import numpy as np
 
-        allowed = np.zeros(self.table.size, bool)
-        ranges = [np.arange(self.first[b], self.first[b + 1]) for b in np.flatnonzero(self.steps[state] >= 0)]
-        if ranges:
-            left = np.concatenate(ranges)  # places of pieces that have not failed, and their states
-            states, at = np.full(len(left), state), 0
-            while len(left):
-                done = self.lengths[left] == at
-                allowed[self.table.ids[left[done]]] = True
-                left, states = left[~done], states[~done]
-                states = self.steps[states, self.data[self.starts[left] + at]]
-                left, states, at = left[states >= 0], states[states >= 0], at + 1
+        spelled, ok = self.table.spelled, np.zeros(len(self.lengths), bool)
+        rest = [(0, len(ok), 0, state)]  # pieces that share a beginning, its length, and the state after it
+        if state not in self.accepting and not (self.steps[state] >= 0).any():
+            rest = []
+        single = [(np.zeros(0, np.int64), 0, 0)]
+        while rest:
+            low, high, depth, state = rest.pop()
+            if high - low <= 500:
+                single.append((np.arange(low, high), depth, state))
+                continue
+            leaving = self._leaving(low, high, depth, state)
+            if leaving is not None:
+                ok[low:high] = True
+                ok[leaving] = False
+                single.append((leaving, depth, state))
+                continue
+            prefix = spelled[low][:depth]
+            while low < high and self.lengths[low] == depth:
+                ok[low] = True
+                low += 1
+            for byte in np.flatnonzero(self.steps[state] >= 0).tolist():
+                begin = bisect_left(spelled, prefix + bytes([byte]), low, high)
+                end = high if byte == 255 else bisect_left(spelled, prefix + bytes([byte + 1]), begin, high)
+                if begin < end:
+                    rest.append((begin, end, depth + 1, int(self.steps[state, byte])))
+        self._follow(ok, single)
+        few = ok.mean() < 0.5 if len(ok) else True
+        allowed = np.zeros(self.table.size, bool) if few else self.every.copy()
+        allowed[self.table.ids[ok if few else ~ok]] = few
         allowed.setflags(write=False)
         return allowed
+
+    def _leaving(self, low, high, depth, state):
+        "The pieces of a range that have a byte, after a beginning, that may leave a state; None: too many."
+        import numpy as np
+
+        leaves = self.steps[state] != state
+        if leaves.sum() > 248:
+            return None
+        partial = self.partial[:0]
+        if self.returns[state] and leaves[128:].any() and _is_text(self.table.spelled[low][:depth]):
+            leaves[128:] = False
+            partial = self.partial[slice(*np.searchsorted(self.partial, (low, high)))]
+        found = np.zeros(high - low, np.uint64)
+        flags = np.packbits(leaves, bitorder="little").view("<u8")
+        for word, flag in zip(self.sets[min(depth, 1)], flags, strict=True):
+            if flag:
+                found |= word[low:high] & flag
+        marked = found != 0
+        marked[partial - low] = True
+        leaving = np.flatnonzero(marked) + low
+        return leaving if len(leaving) <= (high - low) // 2 else None
+
+    def _follow(self, ok, single):
+        "Mark the pieces, of some that are each at a place and in a state, that do not fail."
+        import numpy as np
+
+        left = np.concatenate([places for places, _, _ in single])
+        counts = [len(places) for places, _, _ in single]
+        at = self.starts[left] + np.repeat([depth for _, depth, _ in single], counts)
+        ends = self.starts[left] + self.lengths[left]
+        states = np.repeat([state for _, _, state in single], counts)
+        while len(left):
+            done = at == ends
+            ok[left[done]] = True
+            left, at, ends, states = left[~done], at[~done], ends[~done], states[~done]
+            after = self.steps[states, self.data[at]]
+            at = np.where(after == states, self.run_ends[at], at + 1)  # all of a run of one byte
+            alive = after >= 0
+            left, at, ends, states = left[alive], at[alive], ends[alive], after[alive]
 
     def step(
         self,
@@ -369,6 +469,15 @@ class Constraint:
         return state
 
 
+def _is_text(data):
+    "Are these bytes whole characters?"
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _without_dead_ends(steps, accepting):
     "The table in which states that cannot reach an accepting one are -1."
     import numpy as np
@@ -381,3 +490,125 @@ def _without_dead_ends(steps, accepting):
         if (grown == live).all():
             return np.where(live[steps], steps, -1)
         live = grown
+
+# %% ../../nbs/insight/09_canonical.ipynb #71f65038
+def json_step(
+    state: tuple,  # (mode, stack): what is being read, and the open containers, a string of { and [
+    byte: int,  # The next byte
+    depth: int,  # Number of containers that may be open at once
+) -> tuple | None:  # The state after it; None: the text is no longer the beginning of JSON
+    "The automaton of JSON, a byte at a time; ends are states in the mode `end`."
+    mode, stack = state
+    char = chr(byte)
+    if mode.startswith(("string", "key")):
+        return _in_string(mode, stack, byte)
+    if mode.startswith("word"):  # what is left of true, false or null
+        rest = mode[5:]
+        return None if char != rest[0] else (f"word {rest[1:]}" if rest[1:] else "end", stack)
+    if mode.startswith("number"):
+        after = _NUMBER.get((mode, "digit" if char in "123456789" else char.lower()))
+        if after is None and char == "0":
+            after = _NUMBER.get((mode, "digit"))
+        if after is not None:
+            return after, stack
+        if mode not in _NUMBER_ENDS:
+            return None
+        mode = "end"
+    if char in " \t\r\n":
+        return mode, stack
+    return _between(mode, stack, char, depth)
+
+
+def _in_string(mode, stack, byte):
+    "Within a string, which is a key or a value."
+    kind, _, rest = mode.partition(" ")
+    if rest.startswith("u"):  # hexadecimal digits that are left
+        left = int(rest[1:]) - 1
+        return (f"{kind} u{left}" if left else kind, stack) if chr(byte) in "0123456789abcdefABCDEF" else None
+    if rest == "escape":
+        if chr(byte) == "u":
+            return f"{kind} u4", stack
+        return (kind, stack) if byte < 128 and chr(byte) in '"\\/bfnrt' else None
+    if rest:  # within a character, as "3:1": the row of `_CHARACTERS`, and the place in it
+        row, at = map(int, rest.split(":"))
+        ranges = _CHARACTERS[row][2]
+        if not ranges[at][0] <= byte <= ranges[at][1]:
+            return None
+        return (f"{kind} {row}:{at + 1}" if at + 1 < len(ranges) else kind, stack)
+    if byte >= 128:
+        found = [row for row, (low, high, _) in enumerate(_CHARACTERS) if low <= byte <= high]
+        return (f"{kind} {found[0]}:0", stack) if found else None
+    if chr(byte) == '"':
+        return ("colon" if kind == "key" else "end", stack)
+    if chr(byte) == "\\":
+        return f"{kind} escape", stack
+    return (kind, stack) if byte >= 32 else None
+
+# %% ../../nbs/insight/09_canonical.ipynb #b5aadf6b
+_NUMBER = {  # (mode, what comes) → mode
+    ("number -", "0"): "number 0",
+    ("number -", "digit"): "number 1",
+    ("number 1", "digit"): "number 1",
+    ("number 0", "."): "number .",
+    ("number 1", "."): "number .",
+    ("number .", "digit"): "number .1",
+    ("number .1", "digit"): "number .1",
+    **{(mode, "e"): "number e" for mode in ("number 0", "number 1", "number .1")},
+    ("number e", "+"): "number e+",
+    ("number e", "-"): "number e+",
+    ("number e", "digit"): "number e1",
+    ("number e+", "digit"): "number e1",
+    ("number e1", "digit"): "number e1",
+}
+_NUMBER_ENDS = ("number 0", "number 1", "number .1", "number e1")
+
+
+def _between(mode, stack, char, depth):
+    "Between values: brackets, commas, colons, and what a value begins with."
+    if mode == "end":
+        if not stack:
+            return None
+        if char == ",":
+            return ("next key" if stack[-1] == "{" else "value"), stack
+        return ("end", stack[:-1]) if char == {"{": "}", "[": "]"}[stack[-1]] else None
+    if mode == "colon":
+        return ("value", stack) if char == ":" else None
+    if mode in ("first key", "next key"):
+        if char == '"':
+            return "key", stack
+        return ("end", stack[:-1]) if mode == "first key" and char == "}" else None
+    if mode == "first value" and char == "]":
+        return "end", stack[:-1]
+    if char in "{[":
+        opened = {"{": "first key", "[": "first value"}[char]
+        return (opened, stack + char) if len(stack) < depth else None
+    if char == '"':
+        return "string", stack
+    if char in ("t", "f", "n"):
+        return {"t": "word rue", "f": "word alse", "n": "word ull"}[char], stack
+    if char in "-0123456789":
+        return {"-": "number -", "0": "number 0"}.get(char, "number 1"), stack
+    return None
+
+# %% ../../nbs/insight/09_canonical.ipynb #d8c03c4a
+def json_automaton(
+    depth: int = 3,  # Number of objects and arrays that may be open at once; each more doubles the table
+) -> tuple["np.ndarray", list[int]]:  # (n_states, 256) transitions from state 0, and the accepting states
+    "The table of JSON texts up to a depth, for `Constraint`."
+    import numpy as np
+
+    if not 0 <= depth <= 8:
+        raise ValueError(f"depth must be from 0 to 8, got {depth}; each more doubles the table")
+    start = ("value", "")
+    number, rows, rest = {start: 0}, [], [start]
+    for state in rest:  # which grows
+        row = []
+        for byte in range(256):
+            after = json_step(state, byte, depth)
+            if after is not None and after not in number:
+                number[after] = len(number)
+                rest.append(after)
+            row.append(-1 if after is None else number[after])
+        rows.append(row)
+    ends = [i for (mode, stack), i in number.items() if not stack and mode in ("end", *_NUMBER_ENDS)]
+    return np.array(rows), ends
