@@ -170,13 +170,23 @@ def _new_piece_table(tok):
     if isinstance(tok.decoder, ByteLevel):
         rows = [(decode_bytes(tok, [i]), i) for i in found.ids]
     else:
+        fallback = _fallback_bytes(tok)
         rows = [
             (text.encode(), i)
             for i, text, part in zip(found.ids, found.inner, found.partial, strict=True)
-            if not part
+            if not part and i not in fallback
         ]
+        rows += [(byte, i) for i, byte in fallback.items()]
     rows.sort()
     return PieceTable([data for data, _ in rows], np.array([i for _, i in rows], np.int64), len(tok.id2piece))
+
+
+def _fallback_bytes(tok):
+    "The ids of the pieces that spell a byte of a character without a piece, and these bytes."
+    if not tok.model.byte_fallback:
+        return {}
+    spelled = {f"<0x{byte:02X}>": bytes([byte]) for byte in range(256)}
+    return {tok.piece2id[piece]: byte for piece, byte in spelled.items() if piece in tok.piece2id}
 
 # %% ../../nbs/insight/09_canonical.ipynb #65dd5c7a
 class Healed(NamedTuple):
@@ -209,18 +219,46 @@ def heal(
     "Take the last token of a prompt back, so that a model may choose one that goes on."
     if n < 0:
         raise ValueError(f"n must be 0 or more, got {n}; 1 is usual")
-    ids, data = tok.encode(prompt, add_special_tokens=False), prompt.encode()
+    ids = list(tok.encode(prompt, add_special_tokens=False))
+    data = _spelled_prompt(tok, prompt, ids)
     special = {i for token, i in tok.added_tokens if token.special}
     while n and ids and ids[-1] not in special:
         ids.pop()
         n -= 1
-    before = decode_bytes(tok, ids)
+    before, fallback = decode_bytes(tok, ids), _fallback_bytes(tok)
+    while ids and ids[-1] in fallback and not data.startswith(before):  # a part of a character
+        ids.pop()
+        before = decode_bytes(tok, ids)
     if not data.startswith(before):
         raise ValueError(
-            "the kept tokens must spell the beginning of the prompt, got another text, which the normalizer "
-            f"has changed: {before[-40:]!r}; normalize the prompt first"
+            f"the kept tokens must spell the beginning of the prompt, got another text: {before[-40:]!r}; "
+            "take back fewer tokens, or divide the prompt elsewhere"
         )
     return Healed(ids, data[len(before) :], piece_table(tok))
+
+
+def _spelled_prompt(tok, prompt, ids):
+    "The bytes that the tokens of a prompt spell: the prompt itself, or what the normalizer makes of it."
+    data = decode_bytes(tok, ids)
+    if data == prompt.encode():
+        return data
+    text = data.decode("utf-8", "replace")
+    if prompt[-1:].isspace() and not text[-1:].isspace():
+        raise ValueError(
+            f"prompt must end in what its tokens spell, got white space that is dropped after {text[-40:]!r}; "
+            "leave it out"
+        )
+    unknown = tok.piece2id.get(tok.model.unk_piece)
+    if (
+        unknown in ids
+        and tok.model.unk_piece not in prompt
+        or tok.encode(text, add_special_tokens=False) != ids
+    ):
+        raise ValueError(
+            f"prompt must have tokens that spell it, or what the normalizer makes of it, got {text[-40:]!r}, "
+            "which has other tokens; write it in characters of the vocabulary"
+        )
+    return data
 
 # %% ../../nbs/insight/09_canonical.ipynb #2ced8452
 def cover_ref(
