@@ -192,6 +192,7 @@ class Component:
     kinds: dict = {}  # Of a family: name → class
     is_base = True  # Is it a class that only others are derived from?
     takes_any = False  # Are unknown arguments ignored?
+    is_closed = False  # Is an attribute that the class does not have refused?
     what = "Component"  # What errors call it
     __signature__: inspect.Signature  # Of the constructor, if the options determine it
 
@@ -216,6 +217,11 @@ class Component:
         self._begin()
         for name, value in _bound(type(self), args, kwargs).items():
             self.values[name] = value
+
+    def __setattr__(self, name, value):
+        if type(self).is_closed and name[0] != "_" and name not in ("values", "inner"):
+            getattr(self, name)  # an AttributeError, if there is none
+        super().__setattr__(name, value)
 
     def _begin(self):
         self.values: dict[str, Any] = {}
@@ -372,13 +378,17 @@ class Components(Component, base=True):
 
     key = "components"  # The name of the list in files
     kind: type[Component] = Component  # The class of its parts
+    flat: str | None = None  # What errors call a part, if parts of sequences become parts of their own
 
     def __init__(
         self,
         parts: list,  # In order
     ):
         self._begin()
-        self.parts = [checked(p, type(self).kind) for p in checked(parts, list)]
+        self.parts: list = []
+        for part in checked(parts, list):
+            checked(part, type(self).kind)
+            self.parts += part.parts if type(self).flat and isinstance(part, Components) else [part]
         self._of: list = []
 
     @property
@@ -433,8 +443,11 @@ class Components(Component, base=True):
         value: Any,  # What takes its place
     ):
         "Put another part in a place."
+        checked(value, type(self).kind)
+        if type(self).flat and isinstance(value, Components):
+            raise TokenizersError(f"{type(self).flat} should not be a sequence")
         self.item(index)
-        self.parts[index] = checked(value, type(self).kind)
+        self.parts[index] = value
 
     def __repr__(self):
         return f"Sequence({type(self).key}={shown(self.parts)})"

@@ -201,8 +201,8 @@ class DecodeStream:
             return None
         if not text.startswith(self._prefix):
             raise TokenizersError(
-                f"Invalid prefix encountered while decoding stream. Expected prefix: '{self._prefix}', "
-                f"Actual string: '{text}'"
+                f"Invalid prefix encountered while decoding stream. Token ID: {self._ids[-1]}, "
+                f"Expected prefix: '{self._prefix}', Actual string: '{text}'"
             )
         out, settled = text[len(self._prefix) :], len(self._ids) - self._at
         self._ids = self._ids[self._at :]

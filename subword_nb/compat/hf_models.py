@@ -20,7 +20,7 @@ from ..bpe.model import BPE as EngineBPE
 from .hf_components import Component, Option, a_flag, a_text, shown
 from .hf_encoding import TokenizersError, checked, ignored_option, whole_number
 from .hf_strings import Token
-from ..formats.huggingface import model_from_dict
+from ..formats.huggingface import BYTE_PIECES, model_from_dict
 from ..text.protocols import Token as EngineToken
 from ..unigram.model import Unigram as EngineUnigram
 from ..unigram.sampling import sample_nbest
@@ -160,6 +160,7 @@ class Model(Component, family=True):
     "What every model can do."
 
     what = "Model"
+    is_closed = True
     has_merges = False
     trainer_kind: type | None = None  # The class of its trainer, set by that class
     unknown = ""  # The message for a pretoken that it cannot tokenize
@@ -348,6 +349,28 @@ class BPE(Model):
             *_read("reading BPE files", BPE._files_read, checked(vocab, str), checked(merges, str)), **kwargs
         )
 
+    def tokenize(
+        self,
+        sequence: str,  # One pretoken
+    ) -> list[Token]:  # With offsets in bytes; each <0xXX> piece has a byte of its own
+        "The tokens of a pretoken."
+        tokens: list[Token] = []
+        place = 0
+        for token in super().tokenize(sequence):
+            start, end = token.offsets
+            if self.byte_fallback and token.value in BYTE_PIECES:
+                start, end = max(start, place), max(start, place) + 1
+            elif self.unk_token is None:  # unknown characters are dropped, and are not counted
+                start, end = place, place + len(self._spelled(token.value).encode("utf-8"))
+            tokens.append(Token(token.id, token.value, (start, end)))
+            place = end
+        return tokens
+
+    def _spelled(self, piece):
+        "The text of a piece, without its prefix and its suffix."
+        prefix, suffix = self.continuing_subword_prefix or "", self.end_of_word_suffix or ""
+        return piece.removeprefix(prefix).removesuffix(suffix)
+
     def _make(self):
         values, unk = self.values, self.values["unk_token"]
         return EngineBPE(
@@ -359,7 +382,7 @@ class BPE(Model):
             values["end_of_word_suffix"] or "",
             values["fuse_unk"],
             values["byte_fallback"],
-            values["ignore_merges"],
+            values["ignore_merges"] and not values["dropout"],  # dropout takes whole pieces apart, too
             drop_unknown=unk is None,
         )
 
@@ -487,6 +510,18 @@ class WordLevel(Model):
 
     unknown = "WordLevel error: Missing [UNK] token from the vocabulary"
     unk_token = Option(a_text, "<unk>")
+
+    def tokenize(
+        self,
+        sequence: str,  # One pretoken; an empty one is unknown, unless it is a piece
+    ) -> list[Token]:  # With offsets in bytes
+        "The token of a pretoken."
+        if checked(sequence, str):
+            return super().tokenize(sequence)
+        piece = "" if "" in self._vocab else self.unk_token
+        if piece not in self._vocab:
+            raise TokenizersError(self.unknown)
+        return [Token(self._vocab[piece], piece, (0, 0))]
 
     def __init__(
         self,

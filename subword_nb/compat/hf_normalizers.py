@@ -178,6 +178,7 @@ class Sequence(Components, Normalizer):
 
     key = "normalizers"
     kind = Normalizer
+    flat = "normalizer"
 
     def __init__(
         self,

@@ -171,6 +171,7 @@ class Sequence(Components, PreTokenizer):
 
     key = "pretokenizers"
     kind = PreTokenizer
+    flat = "pre tokenizer"
 
     def __init__(
         self,

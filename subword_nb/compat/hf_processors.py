@@ -232,6 +232,7 @@ class Sequence(Components, PostProcessor):
 
     key = "processors"
     kind = PostProcessor
+    flat = "processor"
 
     def __init__(
         self,

@@ -8,8 +8,11 @@ __all__ = ['Regex', 'OffsetReferential', 'OffsetType', 'SplitDelimiterBehavior',
            'encoding_of']
 
 # %% ../../nbs/compat/11_hf_strings.ipynb #5d0733b9
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from subword_nb.compat.hf_encoding import (
@@ -24,7 +27,7 @@ from ..pipeline.encoding import Encoding
 from ..text import normalizers
 from ..text.alignment import Aligned, spread
 from ..text.regex import compile_pattern
-from ..text.splitters import BEHAVIORS, Split
+from ..text.splitters import BEHAVIORS, Split, cut
 
 # %% ../../nbs/compat/11_hf_strings.ipynb #94e03cd3
 class Regex:
@@ -381,14 +384,19 @@ class NormalizedString:
         self,
         pattern: str | Regex,  # Where it is cut
         behavior: str,  # What becomes of a match: "removed", "isolated", "merged_with_previous" …
-    ) -> list["NormalizedString"]:  # The parts, none empty
+    ) -> list["NormalizedString"]:  # The parts; one is empty only where an expression matches nothing
         "Cut the text at the matches of a pattern."
         source, behavior = pattern_of(pattern), behavior_of(behavior)
         if not self.normalized:
             return [self.of_aligned(self._whole, self._text.slice(0, 0))]
         if source == {"String": ""}:
-            return [self.of_aligned(self._whole, self._text, span=self._span)]
-        parts = Split(source, behavior).split_aligned(self._text)
+            return [self.of_aligned(self._whole, self._text)]
+        if "Regex" in source:  # which may match nothing, and so give empty parts
+            matches = compile_pattern(source["Regex"], dialect="oniguruma").spans(self.normalized)
+            pieces = cut(len(self.normalized), matches, behavior=behavior, keep_empty=True)
+            parts = [self._text.slice(*piece) for piece in pieces]
+        else:
+            parts = Split(source, behavior).split_aligned(self._text)
         return [self.of_aligned(self._whole, part) for part in parts]
 
     def slice(
@@ -483,15 +491,10 @@ class PreTokenizedString:
                 parts.append((text, tokens))
                 continue
             found = call_python(func, i, text)
-            if not isinstance(found, Sequence):
-                raise TokenizersError(
-                    f"TypeError: '{type(found).__name__}' object is not an instance of 'Sequence'"
-                )
+            call_python(partial(checked, name="Sequence"), found, Sequence)
             for part in found:
                 if not isinstance(part, NormalizedString):
-                    raise TokenizersError(
-                        f"TypeError: '{type(part).__name__}' object is not an instance of 'NormalizedString'"
-                    )
+                    call_python(checked, part, NormalizedString)
             parts += [(part, None) for part in found if part.normalized]
         self._parts = parts
 
@@ -515,15 +518,9 @@ class PreTokenizedString:
         for text, tokens in self._parts:
             if tokens is None:
                 tokens = call_python(func, text.normalized)
-                if not isinstance(tokens, list):
-                    raise TokenizersError(
-                        f"TypeError: '{type(tokens).__name__}' object is not an instance of 'list'"
-                    )
+                call_python(checked, tokens, list)
                 for token in tokens:
-                    if not isinstance(token, Token):
-                        raise TokenizersError(
-                            f"TypeError: '{type(token).__name__}' object is not an instance of 'Token'"
-                        )
+                    call_python(checked, token, Token)
             parts.append((text, tokens))
         self._parts = parts
 
@@ -587,13 +584,11 @@ def encoding_of(
     for k, (part, tokens) in enumerate(text.parts):
         if tokens is None:
             raise TokenizersError("Split has not been tokenized, call `PreTokenizedString::tokenize` first")
-        at = [0]
-        for c in part.normalized:
-            at.append(at[-1] + len(c.encode("utf-8")))
-        of_byte = {b: i for i, b in enumerate(at)}
+        at = list(accumulate((len(c.encode("utf-8")) for c in part.normalized), initial=0))
         for token in tokens:
-            start, end = (of_byte.get(b, len(part.normalized)) for b in token.offsets)
+            start, end = token.offsets
+            span = min(bisect_right(at, start) - 1, len(part.normalized)), bisect_left(at, end)
             word = k if word_idx is None else word_idx
-            rows.append((token.id, token.value, part.aligned.span(start, end), word))
+            rows.append((token.id, token.value, part.aligned.span(span[0], min(span[1], len(at) - 1)), word))
     ids, pieces, offsets, words = ([row[k] for row in rows] for k in range(4))
     return Encoding(ids, pieces, offsets, word_ids=words, type_ids=[type_id] * len(ids))

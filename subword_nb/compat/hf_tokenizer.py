@@ -22,6 +22,7 @@ from subword_nb.compat.hf_encoding import (
     engine_errors,
     wrap_encoding,
     ignored_option,
+    explained,
     side_of,
     whole_number,
 )
@@ -255,7 +256,7 @@ class Tokenizer:
         from subword_nb.tokenizer.tokenizer import Tokenizer as Native
 
         parts = self._native_parts()
-        model, normalizer, pre_tokenizer, post_processor, decoder = (p and p.native() for p in parts)
+        model, normalizer, pre_tokenizer, post_processor, decoder = map(_native_of, parts)
         return Native(
             model,
             pre_tokenizer=pre_tokenizer,
@@ -275,7 +276,7 @@ class Tokenizer:
 
     def _prepared(self):
         "The engine for the parts as they are now."
-        parts = [part and part.native() for part in self._native_parts()[:4]]
+        parts = [_native_of(part) for part in self._native_parts()[:4]]
         parts += [self._added, self._state_of_added, self._encode_special]
         if len(self._made_from) != len(parts) or any(
             a is not b for a, b in zip(parts, self._made_from, strict=True)
@@ -308,7 +309,7 @@ class Tokenizer:
     def _reported(self, e):
         if isinstance(e, TokenizersError):
             return e
-        return self._model.explained(e) if "unk_piece" in str(e) else TokenizersError(str(e))
+        return self._model.explained(e) if "unk_piece" in str(e) else explained(e)
 
     # encoding
 
@@ -463,7 +464,7 @@ class Tokenizer:
 
     def _joined(self, encodings, add_special_tokens):
         "One text or two, cut and put together."
-        post = self._post_processor and self._post_processor.native()
+        post = _native_of(self._post_processor)
         if self._truncation is not None:
             n_added = post.n_added(len(encodings) == 2) if add_special_tokens and post else 0
             encodings = truncate_pair(encodings, self._truncation, n_added=n_added)
@@ -621,14 +622,15 @@ class Tokenizer:
     def _add(self, tokens):
         ignored, self._state_of_added = 0, object()
         self._special |= {t.content for t in tokens if t.special and t.content}
+        size, last = len(self._model.vocab), max(self._ids.values(), default=-1)
+        next_id = last + 1 if self._ids and (last >= size or not size) else size
         for token in tokens:
             if not token.content or any(token == old for old in self._added.values()):
                 ignored += 1
                 continue
             id = self.token_to_id(token.content)
             if id is None:
-                size, last = len(self._model.vocab), max(self._ids.values(), default=-1)
-                id = last + 1 if self._ids and (last >= size or not size) else size
+                id, next_id = next_id, next_id + 1
             self._ids[token.content] = id
             self._added[id] = token
             if token.normalized:
@@ -851,13 +853,13 @@ class Tokenizer:
         "The tokenizer as its file describes it."
         return {
             "version": "1.0",
-            "truncation": self._truncation and self._truncation.to_dict(),
-            "padding": self._padding and self._padding.to_dict(),
+            "truncation": _described(self._truncation),
+            "padding": _described(self._padding),
             "added_tokens": [{"id": id, **token.to_dict()} for id, token in sorted(self._added.items())],
-            "normalizer": self._normalizer and self._normalizer.to_dict(),
-            "pre_tokenizer": self._pre_tokenizer and self._pre_tokenizer.to_dict(),
-            "post_processor": self._post_processor and self._post_processor.to_dict(),
-            "decoder": self._decoder and self._decoder.to_dict(),
+            "normalizer": _described(self._normalizer),
+            "pre_tokenizer": _described(self._pre_tokenizer),
+            "post_processor": _described(self._post_processor),
+            "decoder": _described(self._decoder),
             "model": self._model.to_dict(),
         }
 
@@ -911,6 +913,16 @@ class Tokenizer:
         return briefly(self)
 
 # %% ../../nbs/compat/19_hf_tokenizer.ipynb #a5652dd0
+def _native_of(part):
+    "The engine's part; None if there is none. A sequence without components is false, and is a part."
+    return None if part is None else part.native()
+
+
+def _described(part):
+    "What a file says of a part, or of an option; None if there is none."
+    return None if part is None else part.to_dict()
+
+
 def _bare(ids):
     "The engine's encoding of ids of which nothing else is known."
     return EngineEncoding(ids, [""] * len(ids), [(0, 0)] * len(ids), word_ids=[None] * len(ids))

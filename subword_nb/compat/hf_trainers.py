@@ -30,6 +30,8 @@ from .hf_strings import AddedToken
 class Trainer(Component, family=True):
     "What every trainer has."
 
+    is_closed = True
+
     what = "Trainer"
     model_kind: type[Model] = Model  # What it trains
 

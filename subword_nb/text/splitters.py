@@ -37,7 +37,8 @@ def cut(
     *,
     behavior: str = "isolated",  # A name from `BEHAVIORS`
     invert: bool = False,  # Swap the roles of matches and gaps
-) -> list[tuple[int, int]]:  # The pieces' half-open offsets, in order, none empty
+    keep_empty: bool = False,  # Keep the pieces of empty matches
+) -> list[tuple[int, int]]:  # The pieces' half-open offsets, in order
     "Turn the matches of a pattern into pieces."
     edges, roles, at = [], "", 0
     for a, b in [*found, (n, n + 1)]:  # a match beyond the end closes the last gap
@@ -50,7 +51,7 @@ def cut(
         at = b
     groups = re.finditer(BEHAVIORS[behavior], roles)
     pieces = [(edges[g.start()][0], edges[g.end() - 1][1]) for g in groups]
-    return [(a, b) for a, b in pieces if a < b]
+    return [(a, b) for a, b in pieces if keep_empty or a < b]
 
 # %% ../../nbs/text/09_splitters.ipynb #2b47878b
 def slices(
