@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from ..pipeline import decoders
 from ..text import normalizers
+from ..bpe.boundless import BoundlessBPE
 from ..bpe.model import BPE
 from .detect import KINDS, folder_config, special_by_default
 from .huggingface import BYTE_PIECES, parts_from_dict, parts_to_dict, write_hf
@@ -316,7 +317,7 @@ def _to_hf(parts):
     parts, notes = _one_each(parts)
     # what training here was told; what a file said besides is its own
     told = parts.source if isinstance(parts.source, dict) else None
-    if isinstance(parts.model, Pieces):
+    if isinstance(parts.model, (BoundlessBPE, Pieces)):
         notes = [*notes, f"only this library reads the model, {parts.model!r}; other readers refuse the file"]
     return Translated(_numbered(parts)._replace(source=told), notes)
 

@@ -87,6 +87,17 @@ def _write_wordlevel(m):
     }
 
 
+def _write_boundless(m):
+    "A BoundlessBPE model, of a type that only this library reads."
+    return {
+        "type": "BoundlessBPE",
+        "word_pattern": m.word_pattern,
+        "vocab": dict(sorted(m.piece2id.items(), key=lambda item: item[1])),
+        "merges": [list(pair) for pair in m.merges],
+        "superword_merges": [list(pair) for pair in m.superword_merges],
+    }
+
+
 def _write_pieces(m):
     "A model of pieces, of a type that only this library reads."
     return {
@@ -141,7 +152,7 @@ def _write_unigram(m, added):
 
 # %% ../../nbs/formats/00_huggingface.ipynb #15456875
 def model_to_dict(
-    model,  # `BPE`, `WordPiece`, `Unigram`, `WordLevel` or `Pieces`
+    model,  # `BPE`, `BoundlessBPE`, `WordPiece`, `Unigram`, `WordLevel` or `Pieces`
     *,
     added_tokens: Iterable[str] = (),  # Spellings that are cut out of the text before the model sees it
 ) -> dict:  # The value of `model` in tokenizer.json
@@ -149,11 +160,14 @@ def model_to_dict(
     check_vocabulary(getattr(model, "piece2id", {}), where="piece2id")
     if isinstance(model, BPE):
         return _write_bpe(model)
+    from subword_nb.bpe.boundless import BoundlessBPE
     from subword_nb.unigram.model import Unigram
     from subword_nb.unigram.pieces import Pieces
     from subword_nb.wordpiece.wordlevel import WordLevel
     from subword_nb.wordpiece.model import WordPiece
 
+    if isinstance(model, BoundlessBPE):
+        return _write_boundless(model)
     if isinstance(model, WordPiece):
         return _write_wordpiece(model)
     if isinstance(model, WordLevel):
@@ -175,6 +189,12 @@ _NEEDED = {
         "continuing_subword_prefix": (str,),
         "max_input_chars_per_word": (int,),
         "vocab": (dict,),
+    },
+    "BoundlessBPE": {
+        "word_pattern": (str,),
+        "vocab": (dict,),
+        "merges": (list,),
+        "superword_merges": (list,),
     },
     "Pieces": {
         "inference": (str,),
@@ -311,6 +331,18 @@ def _piece_or_none(piece, vocab):
     return piece if piece in vocab else None
 
 
+def _read_boundless(d, path):
+    "The BoundlessBPE model that a file describes."
+    from subword_nb.bpe.boundless import BoundlessBPE
+
+    vocab = check_vocabulary(d["vocab"], where=f"{path}.vocab")
+    lists = [
+        [pair for _, pair in _read_merges(d[name], f"{path}.{name}")]
+        for name in ("merges", "superword_merges")
+    ]
+    return BoundlessBPE(vocab, *lists, d["word_pattern"])
+
+
 def _read_wordpiece(d, path):
     "The WordPiece model that a file describes."
     from subword_nb.wordpiece.model import WordPiece
@@ -399,7 +431,7 @@ def model_from_dict(
     added_tokens: Iterable[str] = (),
     # Takes the paths of keys that the model does not have; None: a warning names them
     ignored: list | None = None,
-) -> Any:  # `BPE`, `WordPiece`, `Unigram`, `WordLevel` or `Pieces`, whose page is imported only now
+) -> Any:  # The model, whose page is imported only now
     "The model that a file describes."
     found = [] if ignored is None else ignored
     kind = _check_model(d, path, found)
@@ -410,6 +442,7 @@ def model_from_dict(
             return _read_unigram(d, path, list(added_tokens))
         readers = {
             "BPE": _read_bpe,
+            "BoundlessBPE": _read_boundless,
             "WordPiece": _read_wordpiece,
             "WordLevel": _read_wordlevel,
             "Pieces": _read_pieces,

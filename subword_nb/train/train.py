@@ -26,6 +26,7 @@ from ..pipeline.added_tokens import checked_allowed
 from ..core.checks import check_limits
 from ..bpe.reference import first_pieces
 from ..bpe.model import BPE, Rules
+from ..bpe.boundless import boundless_model, boundless_train, run_pretokenizer, word_runs
 from ..bpe.superwords import superword_train, wide_pretokenizer
 from ..bpe.trainer import bpe_train
 from .checkpoints import Checkpoint, keep_counts, keep_snapshot
@@ -491,8 +492,8 @@ def learn_bpe(
     dropout: float | None = None,  # Merge rules passed over at random when encoding, see `BPE`
     fuse_unk: bool | None = None,  # One unknown piece for a run; None: as `train` does if words have ▁
     ignore_merges: bool = False,  # A pretoken that is a piece is not taken apart
-    # Number of pieces after which pieces may cross words, as in SuperBPE ("bpe"); None: never
-    superwords: int | None = None,
+    # Pieces after which others may cross words, as in SuperBPE; "boundless": whole words, at any time ("bpe")
+    superwords: int | str | None = None,
     wide_counts: Mapping | None = None,  # Counts of what superwords may not cross; `train` makes them
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     on_progress: Callable | None = None,  # See `train`
@@ -519,11 +520,21 @@ def learn_bpe(
         tie_break=tie_break,
     )
     run = dict[str, Any](special_tokens=first, progress=progress, on_progress=on_progress)
+    given = {name: value for name, value in limits.items() if value is not None}
+    if superwords == "boundless":
+        invalid = dict(unk_piece=unk_piece, dropout=dropout, fuse_unk=fuse_unk, ignore_merges=ignore_merges)
+        for name, value in invalid.items():
+            if value:
+                raise ValueError(f'{name} must be left out with superwords="boundless", got {value!r}')
+        wide = wide_counts.to_dict() if isinstance(wide_counts, FlatCounts) else wide_counts or {}
+        found = boundless_train(counts, word_runs(wide), vocab_size, **given, **run)
+        history = sorted(found.counts + found.superword_counts, reverse=True)
+        return Learned(boundless_model(found), decoders.ByteLevel(), found.ended, history)
     if superwords is None:
         rules = bpe_train(counts, vocab_size, **limits, **marks, **run, resume=resume)
     else:
-        given = {name: value for name, value in limits.items() if value is not None}
-        rules = superword_train(counts, wide_counts or {}, vocab_size, superwords=superwords, **given, **run)
+        given["superwords"] = superwords
+        rules = superword_train(counts, wide_counts or {}, vocab_size, **given, **run)
     encoding = dict(
         unk_piece=unk_piece,
         byte_fallback=byte_fallback,
@@ -930,7 +941,8 @@ def train(
     _check_size(vocab_size, specials, bytewise, options)
     superwords = options.get("superwords") is not None
     if superwords:
-        _check_superwords(bytewise, corpus, checkpoint, trace)
+        is_gpt2 = pre == conventions("bpe", "default", None)[0]
+        _check_superwords(options["superwords"], bytewise, is_gpt2, corpus, checkpoint, trace)
     findable = [*(t.content for t in specials), *options.get("user_defined", ())]
     allowed_special = checked_allowed(allowed_special, findable)
     kept = _checkpoint_of(
@@ -967,7 +979,7 @@ def train(
     if corpus is not None and as_suffix:
         counts = metaspace_at_end(counts)
     if superwords:
-        pre = wide_pretokenizer()
+        pre = run_pretokenizer() if options["superwords"] == "boundless" else wide_pretokenizer()
         limits = _limits(threads, memory, None, None)  # a wide pretoken may be a whole line
         wide = _counts_of(corpus, norm, pre, bytewise, progress, on_progress, None, limits, lines)
         options |= {"wide_counts": wide}
@@ -992,14 +1004,20 @@ def train(
     )
 
 # %% ../../nbs/train/05_train.ipynb #5b1f0c91
-def _check_superwords(bytewise, corpus, checkpoint, trace):
-    "Refuse what training in two stages does not have."
+def _check_superwords(superwords, bytewise, is_gpt2, corpus, checkpoint, trace):
+    "Refuse what training with superwords does not have."
+    if isinstance(superwords, str) and superwords != "boundless":
+        raise ValueError(f'superwords must be a number of pieces, "boundless" or None, got {superwords!r}')
+    if superwords == "boundless" and bytewise and not is_gpt2:
+        raise ValueError(
+            'pre_tokenizer must be left out with superwords="boundless", whose words are those of GPT-2, got another'
+        )
     if not bytewise:
-        raise ValueError('superwords must be None for characters, got a number; pass algorithm="bpe"')
+        raise ValueError('superwords must be None for characters, got another value; pass algorithm="bpe"')
     if corpus is None:
         raise ValueError(
-            "superwords must be None where the source is counts, got a number: counts of words do not say "
-            "which are neighbours; pass the corpus itself, or counts of both kinds to superword_train"
+            "superwords must be None where the source is counts, got another value: counts of words do not say "
+            "which are neighbours; pass the corpus itself, or counts of both kinds to superword_train or boundless_train"
         )
     if corpus.parts.once:
         raise ValueError(
