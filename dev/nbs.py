@@ -50,11 +50,16 @@ def skipped(path: Path) -> bool:
     )
 
 
-def skip_flags() -> set[str]:
-    "Directives that keep a cell out of a test run (`tst_flags` in settings.ini)."
+def setting(name: str) -> set[str]:
+    "The words of an entry of settings.ini."
     parser = configparser.ConfigParser(delimiters=["="])
     parser.read(ROOT / "settings.ini", encoding="utf-8")
-    return set(parser["DEFAULT"].get("tst_flags", "").split())
+    return set(parser["DEFAULT"].get(name, "").split())
+
+
+def skip_flags() -> set[str]:
+    "Directives that keep a cell out of a test run."
+    return setting("tst_flags")
 
 
 def execute(path: Path, flags: set[str] = frozenset()) -> tuple[str, str]:
@@ -88,7 +93,7 @@ def execute(path: Path, flags: set[str] = frozenset()) -> tuple[str, str]:
         return "", shell.prettytb(fname=path)
     finally:
         os.chdir(old)
-    clean_nb(nb)
+    clean_nb(nb, allowed_cell_metadata_keys=setting("allowed_cell_metadata_keys"))
     return nb2str(nb), ""
 
 

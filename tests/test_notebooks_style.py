@@ -1,6 +1,7 @@
 """The house style of notebooks and modules, where a program can tell."""
 
 import ast
+import json
 import re
 
 import pytest
@@ -255,3 +256,44 @@ def test_notebook_folder_holds_nothing_else():
         if p.is_file() and p.suffix in {".npy", ".log", ".tmp", ".gz", ".xz"}
     ]
     assert not invalid, invalid
+
+
+LESSONS = (
+    "bpe/00_reference",
+    "wordpiece/00_reference",
+    "wordpiece/03_longest_match",
+    "unigram/00_lattice",
+    "unigram/01_reference",
+    "unigram/02_em",
+)
+
+
+def only_checks(body: list) -> bool:
+    "Are there only calls of `test_…` and assertions, perhaps in loops?"
+
+    def is_check(statement) -> bool:
+        if isinstance(statement, (ast.For, ast.With)):
+            return only_checks(statement.body)
+        called = statement.value if isinstance(statement, ast.Expr) else None
+        name = called.func.id if isinstance(called, ast.Call) and isinstance(called.func, ast.Name) else ""
+        return isinstance(statement, ast.Assert) or name.startswith("test_")
+
+    return bool(body) and all(map(is_check, body))
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_lesson_opens_without_its_plumbing(name):
+    nb = next(nb for nb in ALL if nb.path == NBS / f"{name}.ipynb")
+    cells = json.loads(nb.path.read_text(encoding="utf-8"))["cells"]
+    collapsed = {c["id"] for c in cells if c["metadata"].get("jupyter", {}).get("source_hidden")}
+    for c in nb.code_cells:
+        check = only_checks(c.tree.body) and not c.exported
+        plumbing = {"hide", "default_exp", "export"} & c.directives.keys() or import_only(c)
+        assert not (check or plumbing) or c.id in collapsed or "code-fold" in c.directives, (
+            f'cell {c.index}: collapse it in JupyterLab, metadata {{"jupyter": {{"source_hidden": true}}}}'
+        )
+        assert not check or {"hide", "code-fold"} & c.directives.keys(), (
+            f"cell {c.index}: `#| code-fold: true`"
+        )
+    shown = [c.id for c in nb.code_cells if "exports" in c.directives]
+    assert shown and not collapsed & set(shown), "what a lesson teaches is open"
