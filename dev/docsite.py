@@ -29,6 +29,7 @@ from urllib.parse import urlsplit
 import docsite_home
 import docsite_playground
 import docsite_references
+import docsite_search
 import yaml
 
 from subword_nb.core.progress import progress_lines, track
@@ -244,6 +245,20 @@ def name_links(
     )
 
 
+def sidebar_item(p: Page, page: Page | None, href: str) -> dict:
+    "A link of the sidebar; `page` is the one that has the sidebar."
+    return {"href": href, "label": p.title.replace("`", ""), "here": p is page}
+
+
+def sidebar_group(s: Section, page: Page | None, item: Callable) -> dict:
+    "A group of the sidebar; it is open if the page is in it."
+    entries = [
+        {"link": item(e)} if isinstance(e, Page) else {"group": sidebar_group(e, page, item)}
+        for e in s.entries
+    ]
+    return {"name": s.name, "open": page in s.pages(), "entry": entries}
+
+
 def pandoc_variables(page: Page, sections: list[Section], site: dict) -> dict:
     "What the template needs to know about a page besides its text."
     home = posixpath.dirname(page.target) or "."
@@ -251,15 +266,7 @@ def pandoc_variables(page: Page, sections: list[Section], site: dict) -> dict:
     at = order.index(page)
 
     def item(p: Page) -> dict:
-        return {
-            "href": posixpath.relpath(p.target, home),
-            "label": p.title.replace("`", ""),
-            "here": p is page,
-        }
-
-    def group(s: Section) -> dict:
-        entries = [{"link": item(e)} if isinstance(e, Page) else {"group": group(e)} for e in s.entries]
-        return {"name": s.name, "open": page in s.pages(), "entry": entries}
+        return sidebar_item(p, page, posixpath.relpath(p.target, home))
 
     variables = {
         "site": site["title"],
@@ -275,7 +282,7 @@ def pandoc_variables(page: Page, sections: list[Section], site: dict) -> dict:
         "chapter": page.chapter,
         "heading": page.title,
         "lead": page.lead,
-        "section": [group(s) for s in sections],
+        "section": [sidebar_group(s, page, item) for s in sections],
         "playground": page.source == docsite_playground.PAGE,
         "home": page.source == docsite_home.PAGE,
     }
@@ -397,7 +404,8 @@ def write_site(out: Path, work: Path, say: Callable) -> int:  # Number of pages
         say("writing the playground")
         docsite_playground.write_playground(out)
         top = docsite_home.home_top(out / "playground")
-    for target, text in render_pages(pages, sections, targets, site, work, top).items():
+    texts = render_pages(pages, sections, targets, site, work, top)
+    for target, text in texts.items():
         (out / target).parent.mkdir(parents=True, exist_ok=True)
         (out / target).write_text(text, encoding="utf-8")
     for p in pictures:
@@ -407,18 +415,40 @@ def write_site(out: Path, work: Path, say: Callable) -> int:  # Number of pages
         shutil.copyfile(HERE / name, out / Path(name).name)
     docsite_home.write_card(out / "card.png")
     say("making the search index")
-    lost = (
-        (HERE / "404.html")
-        .read_text(encoding="utf-8")
-        .replace("{root}", urlsplit(site["site-url"]).path + "/")
-        .replace("{title}", site["title"])
-    )
+    titles = docsite_search.search_list(sections, texts)
+    (out / "pages.json").write_text(json.dumps(titles, ensure_ascii=False), encoding="utf-8")
     run([sys.executable, "-m", "pagefind", "--site", str(out), "--include-characters", "_", "--quiet"])
     for extra in [*(out / "pagefind").glob("*ui.*"), out / "pagefind" / "pagefind-highlight.js"]:
         extra.unlink()  # pagefind's own search boxes: ours is in site.js
-    (out / "404.html").write_text(lost, encoding="utf-8")
+    # written after the index, which must not have it
+    (out / "404.html").write_text(lost_page(sections, site, work), encoding="utf-8")
     (out / ".nojekyll").touch()  # GitHub Pages serves the files as they are
     return len(pages)
+
+
+def lost_page(sections: list[Section], site: dict, work: Path) -> str:
+    "The page for an address that leads nowhere: it may be shown at any depth, so all its links begin at the top."
+    from docsite_cells import painted_page
+
+    root = urlsplit(site["site-url"]).path + "/"
+    title = "No such page"
+    variables = {
+        "site": site["title"],
+        "description": site["description"],
+        "pagetitle": f"{title} · {site['title']}",
+        "address": f"{site['site-url']}/404.html",
+        "card": f"{site['site-url']}/card.png",
+        "root": root,
+        "repo": site["repo-url"],
+        "heading": title,
+        "lead": "Nothing is at this address. The page may have been renamed.",
+        "section": [
+            sidebar_group(s, None, lambda p: sidebar_item(p, None, root + p.target)) for s in sections
+        ],
+        "lost": True,
+    }
+    text = (HERE / "404.md").read_text(encoding="utf-8").replace("{root}", root)
+    return painted_page(pandoc(text, variables, work))
 
 
 def write_playground_alone(out: Path) -> None:

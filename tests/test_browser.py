@@ -151,6 +151,26 @@ def test_search_finds_and_enter_follows(page, address):
     assert page.locator("h1").count() == 1
 
 
+@pytest.mark.parametrize(
+    "typed, first",
+    [
+        ("install", "index.html"),
+        ("migrate", "migrate/"),
+        ("pad", "howto/pytorch.html"),
+        ("chat", "howto/chats.html"),
+        ("speed", "bench/speed.html"),
+        ("encode_batch", "reference/api.html#tok-encode_batch"),
+        ("bpe", "bpe/reference.html"),
+    ],
+)
+def test_search_ranks_titles_and_knows_other_words(page, address, typed, first):
+    page.goto(f"{address}/text/normalizers.html")
+    page.keyboard.press("/")
+    page.get_by_role("searchbox", name="Search the pages").fill(typed)
+    page.locator(".found a").first.wait_for()
+    assert first in page.locator(".found a").first.get_attribute("href")
+
+
 def test_search_opens_and_closes_by_mouse_and_keyboard(page, address):
     page.goto(f"{address}/tutorials/pipelines.html")
     page.get_by_role("button", name="Search").click()

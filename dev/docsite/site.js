@@ -76,6 +76,11 @@ document.addEventListener("toggle", (e) => { if (e.target.open) reachable(e.targ
 // ---------- search: pagefind's index, loaded at the first use; a page opened as a file has none ----------
 const finder = one(".finder"), query = one("#site--query"), found = one(".found"), count = one(".count"), searchButton = one(".search");
 let engine;
+function escapeText(text) {
+  const span = document.createElement("span");
+  span.textContent = text;
+  return span.innerHTML;
+}
 async function load() {
   if (!engine) {
     engine = await import(new URL(`${root.dataset.root}pagefind/pagefind.js`, location.href));
@@ -92,19 +97,51 @@ function entry(href, title, excerpt) {
   li.append(a);
   return li;
 }
+// Titles, members of the API and other words for them, which go before words in the text (dev/docsite_search.py).
+let titles;
+async function loadTitles() {
+  if (!titles) {
+    titles = await (await fetch(new URL(`${root.dataset.root}pages.json`, location.href))).json();
+  }
+  return titles;
+}
+const wordsOf = (text) => text.toLowerCase().split(/[^\p{L}\p{N}_]+/u).filter(Boolean);
+function titleScore(words, p) {
+  const title = wordsOf(p.t), others = wordsOf(`${p.k} ${p.l}`), keys = wordsOf(p.k);
+  let score = 0;
+  for (const w of words) {
+    if (title.includes(w)) score += 4;
+    else if (keys.includes(w)) score += 4.5; // chosen by hand
+    else if (title.some((t) => t.startsWith(w))) score += 2.5;
+    else if (others.some((t) => t.startsWith(w))) score += 1;
+    else return 0; // every word must be there
+  }
+  return (score / words.length) * p.w + (title.length === words.length ? 1 : 0);
+}
+function byTitle(text, list) {
+  const words = wordsOf(text);
+  if (!words.length) return [];
+  return list.map((p) => ({ p, score: titleScore(words, p) })).filter((x) => x.score > 0).sort((a, b) => b.score - a.score);
+}
 async function search() {
   const text = query.value.trim();
   if (!text) { found.replaceChildren(); count.textContent = ""; return; }
-  const hits = await (await load()).debouncedSearch(text, {}, 120);
+  const [hits, list] = await Promise.all([load().then((e) => e.debouncedSearch(text, {}, 120)), loadTitles()]);
   if (!hits) return; // a newer search is on its way
-  const pages = await Promise.all(hits.results.slice(0, 8).map((r) => r.data()));
+  const top = new URL(root.dataset.root, location.href);
+  const named = byTitle(text, list).filter((x) => x.score >= 2).slice(0, 6);
+  const first = named.map(({ p }) => entry(new URL(p.u, top).href, p.t, escapeText(p.l)));
+  const weights = new Map(list.map((p) => [new URL(p.u, top).pathname, p.w]));
+  const most = await Promise.all(hits.results.slice(0, 20).map(async (r) => ({ score: r.score, page: await r.data() })));
+  const weighed = ({ score, page }) => score * (weights.get(new URL(page.url, location.href).pathname) ?? 1);
+  const pages = most.sort((a, b) => weighed(b) - weighed(a)).slice(0, 8).map((x) => x.page);
   const items = pages.flatMap((p) => {
     const named = (s) => s.title.toLowerCase().includes(text.toLowerCase()) ? 0 : 1; // a heading with the words goes first
     const parts = p.sub_results.filter((s) => s.url.includes("#")).sort((a, b) => named(a) - named(b)).slice(0, 3);
     return parts.length ? parts.map((s) => entry(s.url, `${p.meta.title} › ${s.title}`, s.excerpt)) : [entry(p.url, p.meta.title, p.excerpt)];
   });
-  found.replaceChildren(...items);
-  const n = hits.results.length;
+  found.replaceChildren(...first, ...items);
+  const n = Math.max(hits.results.length, named.length);
   count.textContent = n ? `${n} ${n === 1 ? "page" : "pages"}, the best places first` : `Nothing found for “${text}”`;
 }
 function openFinder() { if (!finder.open) { finder.showModal(); query.select(); } }
