@@ -93,8 +93,10 @@ def private_ids(
     svg: str,
     prefix: str,  # Unique in the page
 ) -> str:
-    "Prefix the ids of an SVG, and what refers to them, so that two figures never share one."
-    names = re.findall(r'\bid="([^"]+)"', svg)
+    """Prefix the ids of an SVG, and what refers to them, so that two figures never share one.
+
+    Ids that begin with tok- are the anchors of the reference's entries, to which search leads; they stay."""
+    names = [name for name in re.findall(r'\bid="([^"]+)"', svg) if not name.startswith("tok-")]
     for name in sorted(set(names), key=len, reverse=True):
         n = re.escape(name)
         svg = re.sub(rf'\bid="{n}"', f'id="{prefix}{name}"', svg)

@@ -73,6 +73,12 @@ def test_words_that_readers_type_lead_to_pages(titles, word, page):
     assert page in [entry["u"] for entry in titles if word in entry["k"].split()]
 
 
+def test_anchors_of_members_survive_rendering():
+    private_ids = dev_module("docsite_cells").private_ids
+    shown = private_ids('<section id="tok-encode"><svg id="a"><use href="#a"/></svg></section>', "cell3-0-")
+    assert shown == '<section id="tok-encode"><svg id="cell3-0-a"><use href="#cell3-0-a"/></svg></section>'
+
+
 def test_words_for_a_page_that_is_gone_are_an_error():
     search = dev_module("docsite_search")
     pages = [SimpleNamespace(source=f"{k}.ipynb", target="", title="", lead="") for k in range(9)]
