@@ -159,6 +159,26 @@ class DummyPrefix:
             return b""
         return self.prefix
 
+    def opens(
+        self,
+        data: "np.ndarray",  # (n,) uint8: a text
+        begins: "np.ndarray",  # (k,) int64: where each part starts
+        ends: "np.ndarray",  # (k,) int64: where it ends
+        first: "np.ndarray",  # (k,) bool: is it the start of an original text?
+    ) -> "np.ndarray":  # (k,) bool
+        "Which parts of a text have the prefix."
+        import numpy as np
+
+        opened = begins < ends
+        if self.once:
+            opened &= first
+        for spelling in self.unless:
+            same = ends - begins >= len(spelling)
+            for k, byte in enumerate(spelling):
+                same &= data[np.minimum(begins + k, len(data) - 1)] == byte
+            opened &= ~same
+        return opened
+
 
 class ByteSpans(NamedTuple):
     "How the bytes of a raw text are split into spans that are normalized and pre-tokenized separately."

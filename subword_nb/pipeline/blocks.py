@@ -11,7 +11,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from itertools import accumulate, repeat
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .added_tokens import AddedFinder
@@ -21,6 +21,7 @@ from ..text.regex import compile_pattern
 
 if TYPE_CHECKING:
     import numpy as np
+    from subword_nb.corpus.segmentation import DummyPrefix
 
 # %% ../../nbs/pipeline/08_blocks.ipynb #339a1746
 _PIECE = 1 << 14  # Characters of a `str` that are encoded at once
@@ -103,7 +104,7 @@ def groups_of(
 def blocks_of(
     work: WorkItem,  # Parts
     *,
-    dummy_prefix: Callable | None = None,  # Prepended to a text, see `ByteSpans`
+    dummy_prefix: "DummyPrefix|None" = None,  # Prepended to a text, see `ByteSpans`
     matcher: "AddedTokenMatcher|None" = None,  # Added tokens to find
     separators: list | None = None,  # Receives the meaning of each separator
     forbidden: tuple = (),  # Bytes that must not occur in a block
@@ -196,10 +197,10 @@ def _white_before(text, at):
 
 
 def _heads(spellings):
-    "At most twelve prefixes, one of which occurs in any text that contains a token; None if that needs more."
+    "At most twelve prefixes, or whole spellings, one of which occurs in any text with a token; None if that needs more."
     if "" in spellings:
         return None
-    for size in (8, 4, 3, 2, 1):
+    for size in (64, 8, 4, 3, 2, 1):
         heads = {s[:size].encode() for s in spellings}
         if len(heads) <= 12:
             return sorted(heads)
@@ -257,10 +258,19 @@ class _Tokens(NamedTuple):
     edges: "np.ndarray"  # Ends of these, with the white space that they include
 
 
+class _Spots(NamedTuple):
+    "Where tokens may begin."
+
+    places: "np.ndarray"  # In order
+    heads: (
+        "np.ndarray | None"  # The number of the spelling that begins at each; None: only its first bytes do
+    )
+
+
 class _TokenSearch:
     "The tokens of one finder, as arrays."
 
-    def __init__(self, finder, ids):
+    def __init__(self, finder, ids, heads):
         import numpy as np
         from subword_nb.core.spelling_finder import TAKES_LEFT, TAKES_RIGHT, SpellingFinder
 
@@ -279,6 +289,8 @@ class _TokenSearch:
             np.uint8,
         )
         self.reach = 4 + max(map(len, spellings))
+        numbers = {s: k for k, s in enumerate(spellings)}
+        self.numbers = np.array([numbers.get(head, -1) for head in heads or ()], np.int64)
 
     def find(
         self,
@@ -288,13 +300,13 @@ class _TokenSearch:
         *,
         visible,  # From this position on, characters adjacent to a token are visible; one per region
         until=None,  # From here on, nothing is certain; None: the text ends at the end of the last region
-        spots=None,  # Where tokens may begin; None: anywhere
+        spots=None,  # `_Spots`; None: tokens may begin anywhere
     ):
         "The tokens of regions."
         import numpy as np
         from subword_nb.core.spelling_finder import take_white_space
 
-        places, numbers = self.finder.find(data, *self._near(spots, begins, ends))
+        places, numbers = self._matches(data, begins, ends, spots)
         if until is not None:
             n = int(places.searchsorted(until))
             places, numbers = places[:n], numbers[:n]
@@ -318,12 +330,26 @@ class _TokenSearch:
             starts, stops, self.ids[numbers[chosen]], places[chosen], behind[chosen], places, edges
         )
 
+    def _matches(self, data, begins, ends, spots):
+        "Positions and numbers of the spellings in regions."
+        if spots is None:
+            return self.finder.find(data, begins, ends)
+        if spots.heads is not None:
+            places, numbers = spots.places, self.numbers[spots.heads]
+            kept = numbers >= 0
+            if len(begins) > 1 or not kept.all():
+                region = begins.searchsorted(places, "right") - 1
+                kept &= (region >= 0) & (places + self.finder.lengths[numbers] <= ends[region])
+                places, numbers = places[kept], numbers[kept]
+            behind = places + self.finder.lengths[numbers]
+            if (behind[:-1] <= places[1:]).all():  # of spellings that overlap, the automaton chooses
+                return places, numbers
+        return self.finder.find(data, *self._near(spots.places, begins, ends))
+
     def _near(self, spots, begins, ends):
         "The parts of regions that must be searched: as far as a token that begins at a spot can reach."
         import numpy as np
 
-        if spots is None:
-            return begins, ends
         region = begins.searchsorted(spots, "right") - 1
         inside = (region >= 0) & (spots < ends[region])
         spots, limits = spots[inside], ends[region[inside]]
@@ -355,6 +381,7 @@ class AddedTokenMatcher:
         self.finders = finders
         self.ids = ids
         self.heads = _heads(tokens)  # None if there would be too many
+        self.heads_are_whole = self.heads == sorted(s.encode() for s in tokens)
         self.is_bytewise = "" not in tokens  # an empty spelling matches everywhere
         self.reach = max(len(s.encode()) for s in tokens)
         self.wide = any(t.lstrip or t.rstrip or t.single_word for t in tokens.values())
@@ -362,7 +389,8 @@ class AddedTokenMatcher:
     @cached_property
     def _searches(self):
         "A search for the tokens of each finder."
-        return [_TokenSearch(finder, self.ids) for finder in self.finders]
+        heads = self.heads if self.heads_are_whole else None
+        return [_TokenSearch(finder, self.ids, heads) for finder in self.finders]
 
     def may_occur_in(
         self,
@@ -445,13 +473,23 @@ class AddedTokenMatcher:
         most = len(data) >> 8
         if self.heads is None or most < len(self.heads):
             return None
-        found = []
-        for head in self.heads:
+        found, numbers = [], []
+        for k, head in enumerate(self.heads):
             out = np.empty(most, np.int64)
-            found.append(out[: places_of(data, np.frombuffer(head, np.uint8), begin, out)])
-            if len(found[-1]) == most:
+            n = places_of(data, np.frombuffer(head, np.uint8), begin, out)
+            if n == most:
                 return None
-        return found[0] if len(found) == 1 else np.unique(np.concatenate(found))
+            if n:
+                found.append(out[:n])
+                numbers.append(np.full(n, k))
+        if not found:
+            return _Spots(np.empty(0, np.int64), np.empty(0, np.int64) if self.heads_are_whole else None)
+        places, heads = found[0], numbers[0]
+        if len(found) > 1:
+            places = np.concatenate(found)
+            order = places.argsort(kind="stable")
+            places, heads = places[order], np.concatenate(numbers)[order]
+        return _Spots(places, heads if self.heads_are_whole else None)
 
 # %% ../../nbs/pipeline/08_blocks.ipynb #47d73745
 def _character_before(data, i, begin):
@@ -474,7 +512,7 @@ def _in_order(found):
 # %% ../../nbs/pipeline/08_blocks.ipynb #d050991e
 def _loose_end(matcher, text):
     "Where the end of a text begins that may belong to a token that continues."
-    tail = bytes(text[-32:])
+    tail = bytes(text[-max(map(len, matcher.heads)) :])
     begun = 0
     for head in matcher.heads:
         for n in range(begun + 1, min(len(head), len(tail) + 1)):
@@ -493,7 +531,7 @@ def split_on_added_tokens(
     blocks: Iterable[bytes],  # A part, in blocks that end with whole characters
     *,
     first: bool | None = None,  # Does it start its text? None: it continues another part
-    dummy_prefix: Callable | None = None,  # Prepended to a text, see `ByteSpans`
+    dummy_prefix: "DummyPrefix|None" = None,  # Prepended to a text, see `ByteSpans`
     matcher: AddedTokenMatcher | None = None,  # Added tokens to find
     separators: list | None = None,  # Receives their ids
 ) -> Iterator[bytes]:  # Blocks, with a separator for each token
@@ -547,25 +585,23 @@ def _separated(text, found, firsts, dummy_prefix, separators):
         starts, stops, ids = _with_ends_of_texts(data, starts, stops, ids)
     separators += ids.tolist()
     begins, ends = np.concatenate([[begin], stops]), np.append(starts, stop)
-    opened, prefixes = np.zeros(len(begins), bool), [b""]
+    prefix, opened = b"", np.zeros(len(begins), bool)
     if dummy_prefix:
-        filled = np.flatnonzero(begins < ends)
-        prefixes = _prefixes(text, begins, ends, ids, filled.tolist(), firsts, dummy_prefix)
-        opened[filled] = list(map(bool, prefixes))
-    kinds = {*prefixes} - {b""}
-    few = len(begins) < _FEW_PARTS
+        prefix = dummy_prefix.prefix
+        is_first, continues = _starts_of_texts(ids, firsts)
+        opened = dummy_prefix.opens(data, begins, ends, is_first) & ~continues
     if begins[-1] < stop:
         ended = None
     else:
         ended = False if ids[-1] >= 0 else firsts[-1]
-    if len(kinds) > 1 or few:
-        prefixes = iter(prefixes) if dummy_prefix else repeat(b"")
-        out = _joined_parts(text, begins.tolist(), ends.tolist(), prefixes)
+    if len(begins) < _FEW_PARTS:
+        parts = zip(begins.tolist(), ends.tolist(), opened.tolist(), strict=True)
+        out = b"\xff".join([prefix * begun + bytes(text[a:b]) if a < b else b"" for a, b, begun in parts])
     else:
-        prefix = np.frombuffer(b"".join(kinds), np.uint8)
         size = np.maximum(ends - begins, 0).sum() + len(begins) + len(prefix) * opened.sum() + 8
         space = np.empty(size, np.uint8)
-        out = space[: put_separators(data, begins, ends, opened, prefix, space)].tobytes()
+        n = put_separators(data, begins, ends, opened, np.frombuffer(prefix, np.uint8), space)
+        out = memoryview(space[:n])
     return out, ended
 
 # %% ../../nbs/pipeline/08_blocks.ipynb #58915cdc
@@ -579,29 +615,15 @@ def _with_ends_of_texts(data, starts, stops, ids):
     return [np.concatenate(pair)[order] for pair in pairs]
 
 
-def _prefixes(text, begins, ends, ids, filled, firsts, dummy_prefix):
-    "The dummy prefix of each part that is not empty."
+def _starts_of_texts(ids, firsts):
+    "For each part: does it start its text, and does it continue another part? `firsts` says so for each text."
     import numpy as np
 
-    first = [False] * len(begins)
-    first[0] = firsts[0]
-    for k, begins_text in zip(np.flatnonzero(ids < 0).tolist(), firsts[1:], strict=True):
-        first[k + 1] = begins_text
-    known, out = {}, []
-    heads = zip(begins[filled].tolist(), np.minimum(ends, begins + 4)[filled].tolist(), strict=True)
-    for k, (a, b) in zip(filled, heads, strict=True):
-        key = bytes(text[a:b]), first[k]
-        if key not in known:
-            known[key] = b"" if key[1] is None else dummy_prefix(*key)
-        out.append(known[key])
-    return out
-
-
-def _joined_parts(text, begins, ends, prefixes):
-    "Parts joined with separators, those that are not empty with their prefixes."
-    return b"\xff".join(
-        [next(prefixes) + bytes(text[a:b]) if a < b else b"" for a, b in zip(begins, ends, strict=True)]
-    )
+    is_first, continues = np.zeros((2, len(ids) + 1), bool)
+    at = np.concatenate([[0], np.flatnonzero(ids < 0) + 1])
+    is_first[at] = [begins_text is True for begins_text in firsts]
+    continues[at] = [begins_text is None for begins_text in firsts]
+    return is_first, continues
 
 
 def _opened(part, first, dummy_prefix):

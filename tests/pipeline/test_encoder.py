@@ -668,7 +668,7 @@ def test_added_tokens_of_all_kinds_are_found_in_bulk_as_by_the_finder(seed):
     rng = fresh("added tokens in bulk", seed)
     words = ["low", "é", "你", "🤗", " ", "  ", "\u3000", "\u00a0 ", "a", "\n", "_", "1", ".", "\u0301"]
     spellings = ["<s>x", "<s>", "<m>", "<", "s>", " <s>", " ", "a", "aa", "é", "low", "你 "]
-    for _ in range(1500):
+    for n_round in range(1500):
         options = ("single_word", "lstrip", "rstrip", "special")
         tokens = [
             AddedToken(s, **{name: rng.random() < 0.3 for name in options})
@@ -677,7 +677,10 @@ def test_added_tokens_of_all_kinds_are_found_in_bulk_as_by_the_finder(seed):
         k = rng.choice((0, 0, rng.randrange(len(tokens))))
         finders = [AddedFinder(part, special=rng.random() < 0.8) for part in (tokens[:k], tokens[k:]) if part]
         ids = {t.content: i for i, t in enumerate(tokens)}
-        text = "".join(rng.choices(words + spellings, k=rng.choice((2, 8, 30))))
+        units = rng.choices(words + spellings, k=rng.choice((2, 8, 30)))
+        if n_round % 15 == 0:  # where they are sparse, they are searched for one by one
+            units = [unit + "xy" * rng.choice((0, 0, 900)) for unit in units]
+        text = "".join(units)
         parts = [(0, len(text), None)]
         for finder in finders:
             parts = [
@@ -699,3 +702,25 @@ def test_added_tokens_of_all_kinds_are_found_in_bulk_as_by_the_finder(seed):
             kept = max(0, found.stop - 4)
             held, base, begin, after = held[kept:], base + kept, found.stop - kept, found.after_first
         assert out == expected, (tokens, k, text, cuts)
+
+
+def test_dummy_prefixes_of_many_parts_are_those_of_each():
+    "Which parts of a text get a dummy prefix, all at once and one by one."
+    import numpy as np
+
+    from subword_nb.corpus.segmentation import DummyPrefix
+
+    rng = fresh("dummy prefixes of parts")
+    for _ in range(1000):
+        data = "".join(rng.choices(["a", " ", "▁", "é", "\xa0"], k=rng.randrange(1, 12))).encode()
+        prefix = DummyPrefix(
+            b" ", rng.choice([(), (b" ",), (b" ", "▁".encode()), ("▁a".encode(),)]), rng.random() < 0.5
+        )
+        bounds = np.sort(rng.choices(range(len(data) + 1), k=8))
+        begins, ends, first = bounds[:-1], bounds[1:].copy(), np.array(rng.choices([False, True], k=7))
+        ends[rng.randrange(7)] = 0  # an empty part
+        found = prefix.opens(np.frombuffer(data, np.uint8), begins, ends, first)
+        expected = [
+            bool(prefix(data[a:b], one)) for a, b, one in zip(begins, ends, first.tolist(), strict=True)
+        ]
+        assert found.tolist() == expected
