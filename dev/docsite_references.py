@@ -51,7 +51,8 @@ def citation_linker(
     works: list[Work],
 ) -> Callable[[str, str], str]:  # (HTML, address of the page of references) → HTML
     "A function that turns citations into links."
-    keys = {(name, work.year): work.key for work in works for name in work.names}
+    # of two works with one short name, it is the first one's
+    keys = {(name, work.year): work.key for work in reversed(works) for name in work.names}
     names = "|".join(re.escape(name) for name in sorted({name for name, _ in keys}, key=len, reverse=True))
     citation = re.compile(rf"\b({names})(,? )(\(?)(\d{{4}})\b")
 

@@ -55,7 +55,7 @@ def cited() -> dict[tuple[str, str], set[str]]:
 
 
 def test_every_citation_is_listed_and_every_work_is_cited(works):
-    listed = {(name, work.year): work.key for work in works for name in work.names}
+    listed = {(name, work.year): work.key for work in reversed(works) for name in work.names}
     found = cited()
     assert not {c: pages for c, pages in found.items() if c not in listed}
     docstrings = {c for path in NBS.rglob("*.ipynb") for c in CITATION.findall(code(path)) if c in listed}

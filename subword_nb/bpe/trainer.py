@@ -72,7 +72,7 @@ def pop_best(
     pairs: Mapping,  # pair → count
     key: Callable,  # What orders pairs of equal count, see `tie_key`
     fits: Callable,  # May a pair be merged?
-) -> tuple | None:  # The best pair, which is taken off; None: there is none
+) -> Any:  # The best pair, which is taken off; None: there is none
     "Take the best pair off the heap, correcting outdated entries on the way."
     while heap:
         n, k, pair = heapq.heappop(heap)

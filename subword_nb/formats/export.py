@@ -35,6 +35,7 @@ from subword_nb.formats.sentencepiece_models import (
 from .sentencepiece_normalizer import SentencePieceDecoder, SentencePieceNormalizer
 from ..unigram.model import Unigram
 from ..pipeline.vocab import AddedToken
+from ..bpe.refined import RefinedBPE
 from ..unigram.pieces import Pieces
 from ..wordpiece.wordlevel import WordLevel
 
@@ -317,7 +318,7 @@ def _to_hf(parts):
     parts, notes = _one_each(parts)
     # what training here was told; what a file said besides is its own
     told = parts.source if isinstance(parts.source, dict) else None
-    if isinstance(parts.model, (BoundlessBPE, Pieces)):
+    if isinstance(parts.model, (BoundlessBPE, Pieces, RefinedBPE)):
         notes = [*notes, f"only this library reads the model, {parts.model!r}; other readers refuse the file"]
     return Translated(_numbered(parts)._replace(source=told), notes)
 

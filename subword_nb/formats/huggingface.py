@@ -109,6 +109,16 @@ def _write_pieces(m):
         "vocab": dict(sorted(m.piece2id.items(), key=lambda item: item[1])),
     }
 
+
+def _write_refined(m):
+    "A model of events, of a type that only this library reads; a piece is what its parts spell."
+    return {
+        "type": "RefinedBPE",
+        "unk_token": m.unk_piece,
+        "vocab": dict(sorted(m.piece2id.items(), key=lambda item: item[1])),
+        "events": [[event.kind, *event.parts] for event in m.events],
+    }
+
 # %% ../../nbs/formats/00_huggingface.ipynb #5e2f05c4
 def hidden_pieces(
     piece2id: Mapping,  # piece → id
@@ -161,6 +171,7 @@ def model_to_dict(
     if isinstance(model, BPE):
         return _write_bpe(model)
     from subword_nb.bpe.boundless import BoundlessBPE
+    from subword_nb.bpe.refined import RefinedBPE
     from subword_nb.unigram.model import Unigram
     from subword_nb.unigram.pieces import Pieces
     from subword_nb.wordpiece.wordlevel import WordLevel
@@ -176,6 +187,8 @@ def model_to_dict(
         return _write_unigram(model, set(added_tokens))
     if isinstance(model, Pieces):
         return _write_pieces(model)
+    if isinstance(model, RefinedBPE):
+        return _write_refined(model)
     raise ValueError(f"model must be BPE, WordPiece, Unigram or WordLevel for tokenizer.json, got {model!r}")
 
 # %% ../../nbs/formats/00_huggingface.ipynb #d59b2d22
@@ -203,6 +216,7 @@ _NEEDED = {
         "control": (list,),
         "vocab": (dict,),
     },
+    "RefinedBPE": {"unk_token": (str, _NULL), "vocab": (dict,), "events": (list,)},
 }
 _MAY = {
     "BPE": {
@@ -373,6 +387,21 @@ def _read_pieces(d, path):
         raise ValueError(f"{path}.control must be a list of pieces, got {str(invalid[0])[:60]}")
     return Pieces(vocab, d["inference"], d["unk_token"], d["byte_fallback"], tuple(d["control"]))
 
+
+def _read_refined(d, path):
+    "The model of events that a file describes."
+    from subword_nb.bpe.refined import Event, RefinedBPE
+
+    vocab = check_vocabulary(d["vocab"], where=f"{path}.vocab")
+    events = []
+    for number, entry in enumerate(d["events"]):
+        if not isinstance(entry, list) or not all(isinstance(part, str) for part in entry):
+            raise ValueError(
+                f"{path}.events[{number}] must be a kind and the parts of a piece, got {str(entry)[:60]}"
+            )
+        events.append(Event(entry[0] if entry else "", "".join(entry[1:]), tuple(entry[1:])))
+    return RefinedBPE(vocab, tuple(events), d["unk_token"])
+
 # %% ../../nbs/formats/00_huggingface.ipynb #d50fef4b
 def _scored(vocab, path):
     "Pieces and scores of a Unigram model."
@@ -446,6 +475,7 @@ def model_from_dict(
             "WordPiece": _read_wordpiece,
             "WordLevel": _read_wordlevel,
             "Pieces": _read_pieces,
+            "RefinedBPE": _read_refined,
         }
         return readers[kind](d, path)
     except ValueError as e:

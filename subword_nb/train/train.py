@@ -27,6 +27,8 @@ from ..core.checks import check_limits
 from ..bpe.reference import first_pieces
 from ..bpe.model import BPE, Rules
 from ..bpe.boundless import boundless_model, boundless_train, run_pretokenizer, word_runs
+from ..bpe.parity import Parity, parity_train
+from ..bpe.refined import RefinedRules, picky_train, refined_model, scaffold_train, trimmed
 from ..bpe.superwords import superword_train, wide_pretokenizer
 from ..bpe.trainer import bpe_train
 from .checkpoints import Checkpoint, keep_counts, keep_snapshot
@@ -495,6 +497,12 @@ def learn_bpe(
     # Pieces after which others may cross words, as in SuperBPE; "boundless": whole words, at any time ("bpe")
     superwords: int | str | None = None,
     wide_counts: Mapping | None = None,  # Counts of what superwords may not cross; `train` makes them
+    # Several corpora take turns ("bpe"); the source is a dict of their names and texts
+    parity: Parity | None = None,
+    corpora: Mapping | None = None,  # Counts of each of these corpora; `train` makes them
+    picky: float | None = None,  # PickyBPE ("bpe"): remove pieces of which a merge takes more than this share
+    scaffold: bool = False,  # Scaffold-BPE ("bpe"): leave pieces out that are only steps to others
+    trim: int | None = None,  # Take pieces out that are tokens less often ("bpe")
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     on_progress: Callable | None = None,  # See `train`
     resume: Any = None,  # A snapshot of an earlier run on the same counts with the same options
@@ -521,20 +529,28 @@ def learn_bpe(
     )
     run = dict[str, Any](special_tokens=first, progress=progress, on_progress=on_progress)
     given = {name: value for name, value in limits.items() if value is not None}
+    refining = {"picky": picky, "scaffold": scaffold or None, "trim": trim}
+    refining = {name: value for name, value in refining.items() if value is not None}
+    _check_variants(bytewise, superwords=superwords, parity=parity, **refining)
+    rules: Any
+    if refining:
+        _check_plain(dropout=dropout, ignore_merges=ignore_merges, limit_alphabet=limit_alphabet)
+        refined = _refined_rules(counts, vocab_size, given | run, refining)
+        model = refined_model(refined, unk_piece=unk_piece)
+        return Learned(model, decoders.ByteLevel(), refined.ended, list(refined.counts))
     if superwords == "boundless":
-        invalid = dict(unk_piece=unk_piece, dropout=dropout, fuse_unk=fuse_unk, ignore_merges=ignore_merges)
-        for name, value in invalid.items():
-            if value:
-                raise ValueError(f'{name} must be left out with superwords="boundless", got {value!r}')
+        _check_plain(unk_piece=unk_piece, dropout=dropout, fuse_unk=fuse_unk, ignore_merges=ignore_merges)
         wide = wide_counts.to_dict() if isinstance(wide_counts, FlatCounts) else wide_counts or {}
         found = boundless_train(counts, word_runs(wide), vocab_size, **given, **run)
         history = sorted(found.counts + found.superword_counts, reverse=True)
         return Learned(boundless_model(found), decoders.ByteLevel(), found.ended, history)
-    if superwords is None:
-        rules = bpe_train(counts, vocab_size, **limits, **marks, **run, resume=resume)
+    if superwords is not None:
+        rules = superword_train(counts, wide_counts or {}, vocab_size, superwords=superwords, **given, **run)
+    elif parity is not None:
+        _check_plain(limit_alphabet=limit_alphabet)
+        rules = parity_train(corpora or {}, vocab_size, parity=parity, **given, **run)
     else:
-        given["superwords"] = superwords
-        rules = superword_train(counts, wide_counts or {}, vocab_size, **given, **run)
+        rules = bpe_train(counts, vocab_size, **limits, **marks, **run, resume=resume)
     encoding = dict(
         unk_piece=unk_piece,
         byte_fallback=byte_fallback,
@@ -546,6 +562,35 @@ def learn_bpe(
     if not bytewise:
         decoder = _char_decoder(end_of_word_suffix, continuing_subword_prefix, byte_fallback, pre_tokenizer)
     return _bpe_learned(rules, decoder, encoding | marks)
+
+# %% ../../nbs/train/05_train.ipynb #5b1f0d04
+def _check_variants(bytewise, **variants):
+    "Refuse two variants of BPE at once, and any for characters."
+    chosen = [name for name, value in variants.items() if value is not None]
+    if len(chosen) > 1:
+        raise ValueError(f"{chosen[1]} must be left out with {chosen[0]}, got {variants[chosen[1]]!r}")
+    if chosen and not bytewise:
+        raise ValueError(
+            f'{chosen[0]} must be left out for characters, got {variants[chosen[0]]!r}; pass algorithm="bpe"'
+        )
+
+
+def _check_plain(**options):
+    "Refuse options that a variant of BPE does not have."
+    for name, value in options.items():
+        if value:
+            raise ValueError(f"{name} must be left out with this variant of BPE, got {value!r}")
+
+
+def _refined_rules(counts, vocab_size, options, refining) -> RefinedRules:
+    "The rules of BPE with removals."
+    if "trim" in refining:
+        return trimmed(bpe_train(counts, vocab_size, **options), counts, refining["trim"])
+    if options.pop("max_token_length", None) is not None:
+        raise ValueError(f"max_token_length must be left out with {next(iter(refining))}")
+    if "picky" in refining:
+        return picky_train(counts, vocab_size, threshold=refining["picky"], **options)
+    return scaffold_train(counts, vocab_size, **options)
 
 # %% ../../nbs/train/05_train.ipynb #e684ed1d
 def _bpe_learned(rules, decoder, options):
@@ -806,6 +851,7 @@ def options_of(
         "options",
         "whole",
         "wide_counts",
+        "corpora",
     }
     return {p.name: p.default for p in given if p.name not in skipped}
 
@@ -943,6 +989,12 @@ def train(
     if superwords:
         is_gpt2 = pre == conventions("bpe", "default", None)[0]
         _check_superwords(options["superwords"], bytewise, is_gpt2, corpus, checkpoint, trace)
+    fair = options.get("parity") is not None
+    if fair:
+        _check_fair(source, options, checkpoint)
+    for name in ("parity", "picky", "scaffold", "trim"):
+        if trace and options.get(name):
+            raise ValueError(f"trace must be left out with {name}, got {trace!r}")
     findable = [*(t.content for t in specials), *options.get("user_defined", ())]
     allowed_special = checked_allowed(allowed_special, findable)
     kept = _checkpoint_of(
@@ -963,7 +1015,11 @@ def train(
     report = _reporter(on_progress, kept)
     if trace:
         report = Recorder(on_progress=report, path=trace)
-    if corpus is None:
+    if fair:
+        limits = _limits(threads, memory, max_pretokens, max_pretoken_bytes)
+        how = norm, pre, bytewise, progress, on_progress, None, limits, None
+        counts, options = _fair_counts(source, options, how)
+    elif corpus is None:
         counts = _given_counts(source, bytewise)
         if as_suffix:
             _check_metaspace_at_end(counts)
@@ -1027,6 +1083,44 @@ def _check_superwords(superwords, bytewise, is_gpt2, corpus, checkpoint, trace):
     for name, given in (("checkpoint", checkpoint), ("trace", trace)):
         if given:
             raise ValueError(f"{name} must be left out with superwords, got {given!r}")
+
+# %% ../../nbs/train/05_train.ipynb #5b1f0d02
+def _check_fair(source, options, checkpoint):
+    "Refuse what training from several corpora does not have."
+    if not isinstance(options["parity"], Parity):
+        raise ValueError(f"parity must be a Parity, got {options['parity']!r:.60}; pass Parity(dev=…)")
+    named = isinstance(source, Mapping) and not hasattr(source, "column_names")
+    if not named or not source or any(isinstance(n, int) for n in source.values()):
+        raise ValueError(
+            f"with parity the source must be a dict of names and corpora, got {source!r:.60}; "
+            'pass {"en": "en/*.txt", …}'
+        )
+    if checkpoint is not None:
+        raise ValueError(f"checkpoint must be left out with parity, got {checkpoint!r}")
+    for name in ("split_digits", "split_by_unicode_script"):
+        if options.get(name):
+            raise ValueError(f"{name} must be left out with parity, got {options[name]!r}")
+
+
+def _fair_counts(source, options, how):
+    "The counts of all corpora together; options with the counts of each, and of each development set."
+
+    def counted(texts):
+        if isinstance(texts, FlatCounts):
+            return texts
+        if _is_counted(texts):
+            return _given_counts(texts, True)
+        return _counts_of(as_corpus(texts), *how)
+
+    corpora = {name: counted(texts) for name, texts in source.items()}
+    parity = options["parity"]
+    if parity.dev is not None:
+        parity = replace(parity, dev={name: counted(texts) for name, texts in parity.dev.items()})
+    together: dict = {}
+    for counts in corpora.values():
+        for pretoken, n in (counts.to_dict() if isinstance(counts, FlatCounts) else counts).items():
+            together[pretoken] = together.get(pretoken, 0) + n
+    return together, options | {"parity": parity, "corpora": corpora}
 
 # %% ../../nbs/train/05_train.ipynb #663df089
 def _check_size(vocab_size, specials, bytewise, options):

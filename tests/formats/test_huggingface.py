@@ -201,15 +201,15 @@ FILES = {
     # the kind of a model
     "unknown kind": (
         file(type="Magic"),
-        "model.type must be one of BPE, Unigram, WordLevel, WordPiece, BoundlessBPE, Pieces, got 'Magic'",
+        "model.type must be one of BPE, Unigram, WordLevel, WordPiece, BoundlessBPE, Pieces, RefinedBPE, got 'Magic'",
     ),
     "kind null": (
         file(type=None),
-        "model.type must be one of BPE, Unigram, WordLevel, WordPiece, BoundlessBPE, Pieces, got None",
+        "model.type must be one of BPE, Unigram, WordLevel, WordPiece, BoundlessBPE, Pieces, RefinedBPE, got None",
     ),
     "kind a list": (
         file(type=[]),
-        "model.type must be one of BPE, Unigram, WordLevel, WordPiece, BoundlessBPE, Pieces, got []",
+        "model.type must be one of BPE, Unigram, WordLevel, WordPiece, BoundlessBPE, Pieces, RefinedBPE, got []",
     ),
     "BPE without type": (file(without=["type"]), "same"),
     "WordPiece without type": (file(WORDPIECE, ["type"]), "same"),
@@ -223,7 +223,7 @@ FILES = {
     "type alone": (file({}, type="BPE"), "model must have the field 'vocab', got none"),
     "model is empty": (
         file({}),
-        "model.type must be one of BPE, Unigram, WordLevel, WordPiece, BoundlessBPE, Pieces, got None",
+        "model.type must be one of BPE, Unigram, WordLevel, WordPiece, BoundlessBPE, Pieces, RefinedBPE, got None",
     ),
     # BPE
     "unknown option": (file(foo=1), "without model.foo"),
