@@ -103,7 +103,7 @@ def _cut_ref(counts, pieces, target, shrinking_factor, longest):
                 kept.append(pieces[i])
         elif uses[i]:
             instead = ways[1][1]
-            all_uses = math.log(total + uses[i] * (len(instead) - 1))
+            all_uses = math.log(total + uses[i] * (len(pieces) - 1))  # as if every piece were an alternative
             score = sum(math.log(uses[j] + uses[i]) - all_uses for j in instead)
             costs.append((uses[i] / texts * (math.log(uses[i] / total) - score), i))
     costs.sort(key=lambda cost: -cost[0])
@@ -244,7 +244,8 @@ def _cut(s, target, shrinking_factor):
     together = logs(np.maximum(of_piece[other.piece] + uses[owner], 1e-300))
     instead = np.bincount(owner, weights=together, minlength=n)
     total = float(uses.sum())
-    instead = instead[some] - size[some] * logs(total + uses[some] * (size[some] - 1))
+    all_uses = total + uses[some] * int(s.learned.sum())  # as if every piece were an alternative
+    instead = instead[some] - size[some] * logs(all_uses)
     cost = uses[some] * (logs(uses[some] / total) - instead)
 
     room = max(target, int((1 + int(s.learned.sum())) * shrinking_factor)) - 1 - len(kept)

@@ -758,14 +758,17 @@ def test_unigram_trainers_learn_the_same_where_nothing_is_cut(theirs):
 
 
 @pytest.mark.peers
-def test_unigram_trainers_learn_nearly_the_same_where_pieces_are_cut(theirs):
-    rng, same, n = fresh("cut"), 0, max(10, TEXTS // 8)
-    for _ in range(n):
-        words = ["".join(rng.choices("abcdef", k=rng.randrange(1, 9))) for _ in range(60)]
-        a, b = (unigram_learned(lib, words * 2, vocab_size=30) for lib in (theirs, face))
-        assert len(a) == len(b) and len(a.keys() - b.keys()) < 6
-        same += a.keys() == b.keys()
-    assert same > n // 2
+def test_unigram_trainers_learn_the_same_where_pieces_are_cut(theirs):
+    "Except for pieces whose removal costs the same up to rounding."
+    rng, exchanged, n_corpora = fresh("cut"), 0, max(10, TEXTS // 8)
+    for _ in range(n_corpora):
+        alphabet, n = rng.choice([("abcdef", 60), ("abcdef", 200), ("abcdefghijkl", 80)])
+        words = ["".join(rng.choices(alphabet, k=rng.randrange(1, 9))) for _ in range(n)]
+        options = {"vocab_size": rng.choice([20, 30, 60]), "shrinking_factor": rng.choice([0.5, 0.75, 0.9])}
+        a, b = (unigram_learned(lib, words * 2, **options) for lib in (theirs, face))
+        assert len(a) == len(b), (words, options)
+        exchanged += a.keys() != b.keys() or max(abs(a[p] - b[p]) for p in a) >= 0.01
+    assert exchanged <= 2 + n_corpora // 50
 
 
 def test_characters_that_do_not_fit_are_refused():
