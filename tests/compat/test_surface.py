@@ -48,6 +48,22 @@ OTHER = {
     "PreTrainedTokenizerFast.apply_chat_template": "only the template gives commands by default",
     "SentencePieceNormalizer.__setstate__": "only pickle calls it",
 }
+WRONG_THERE = {  # what signatures of tokenizers call an argument that only another name gives: that name
+    "token_to_id": ("tokens", "token"),
+    "pre_tokenize_str": ("sequence", "s"),
+    "custom": ("normalizer", "obj"),
+    "__deepcopy__": ("_memo", "memo"),
+    "tokenizers.PreTokenizedString": ("sequence", "s"),
+    "tokenizers.Regex": ("pattern", "s"),
+    "tokenizers.pre_tokenizers.Sequence": ("pretokenizers", "pre_tokenizers"),
+    "tokenizers.processors.Sequence": ("processors", "processors_py"),
+    "tokenizers.decoders.Sequence": ("decoders", "decoders_py"),
+}
+OPERATORS = {"__getitem__", "__setitem__"}  # whose arguments nobody names
+OTHER_DEFAULTS = {  # that signatures of tokenizers show otherwise than they are
+    "tokenizers.processors.ByteLevel",  # None for True
+    "tokenizers.pre_tokenizers.Metaspace",  # _ for ▁
+}
 OTHER |= {  # in both spellings
     f"SentencePieceProcessor.{name}": "out_type is second, as in 0.2.0"
     for both in (
@@ -108,6 +124,25 @@ def differs(theirs, ours):
     return None
 
 
+def names_differ(theirs, ours, wrong=None):
+    "Which arguments of a function of tokenizers the face's function does not have, or gives another default."
+    a, b = parameters(theirs), parameters(ours)
+    if a is None or b is None:
+        return None
+    known = {p.name: p for p in b}
+    if any(p.kind == p.VAR_KEYWORD for p in b):
+        return None
+    bad = []
+    for p in a:
+        name = wrong[1] if wrong and p.name == wrong[0] else p.name
+        if name == "self" or p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL):
+            continue
+        same = name in known and (p.default is p.empty or str(p.default) == str(known[name].default))
+        if not same:
+            bad.append(f"{name}: {known.get(name)}, there {p}")
+    return bad or None
+
+
 def lacking(name, theirs, ours):
     return {f"{name}.{n}" for n in public(theirs) - public(ours)}
 
@@ -125,7 +160,6 @@ def test_classes_have_the_names_of_the_library(module):
 @pytest.mark.peers
 @pytest.mark.parametrize("module", [m for m in MODULES if not m.startswith("tokenizers")])
 def test_functions_take_the_same_arguments(module):
-    "The signatures of tokenizers are texts that do not bind; what it takes is in the tests of its face."
     pytest.importorskip(module.split(".")[0], reason="the peer tests need the extra 'peers'")
     found = {}
     a, b = importlib.import_module(module), importlib.import_module(MODULES[module])
@@ -137,6 +171,21 @@ def test_functions_take_the_same_arguments(module):
         if name[0] != "_" and inspect.isfunction(getattr(a, name)) and getattr(a, name).__module__ == module:
             found[name] = differs(getattr(a, name), getattr(b, name))
     assert not {k: v for k, v in found.items() if v and k not in OTHER}
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("module", [m for m in MODULES if m.startswith("tokenizers")])
+def test_arguments_of_tokenizers_have_the_same_names_and_defaults(module):
+    "Its signatures leave out `self` in places, so the order is not compared."
+    pytest.importorskip("tokenizers", reason="the peer tests need the extra 'peers'")
+    found = {}
+    for name, theirs, ours in classes(module, MODULES[module]):
+        for n in public(theirs) & public(ours) - OPERATORS:
+            found[f"{name}.{n}"] = names_differ(getattr(theirs, n), getattr(ours, n), WRONG_THERE.get(n))
+        full = f"{module}.{name}"
+        if full not in OTHER_DEFAULTS:
+            found[name] = names_differ(theirs, ours, WRONG_THERE.get(full))
+    assert found and not {k: v for k, v in found.items() if v}
 
 
 @pytest.mark.peers
@@ -166,3 +215,19 @@ def test_the_table_of_differences_is_needed():
     for name in OF_TRANSFORMERS:
         found |= lacking(name, getattr(library, name), getattr(face, name))
     assert set(ABSENT) <= found, sorted(set(ABSENT) - found)
+    assert set(OTHER) <= other_parameters(), sorted(set(OTHER) - other_parameters())
+
+
+def other_parameters():
+    "The functions of the faces that take other arguments."
+    found = set()
+    for module, face in MODULES.items():
+        if module.startswith("tokenizers"):
+            continue
+        for name, a, b in classes(module, face):
+            found |= {f"{name}.{n}" for n in public(a) & public(b) if differs(getattr(a, n), getattr(b, n))}
+    library, face = (importlib.import_module(m) for m in ("transformers", "subword_nb.compat.transformers"))
+    for name in OF_TRANSFORMERS:
+        a, b = getattr(library, name), getattr(face, name)
+        found |= {f"{name}.{n}" for n in public(a) & public(b) if differs(getattr(a, n), getattr(b, n))}
+    return found
