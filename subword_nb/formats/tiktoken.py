@@ -607,21 +607,26 @@ def _check_spellings(ranks, special, label):
 
 
 def _check_table(ranks, special, label):
-    "Raise an error for a table with missing bytes or gaps."
+    "Raise an error for a table with missing bytes, and warn of gaps."
     if missing := [b for b in range(256) if bytes([b]) not in ranks]:
         raise ValueError(
             f"{label} must have a rank for each of the 256 bytes, got none for {len(missing)}, such as "
             f"0x{missing[0]:02x}, so that some texts could not be encoded; pass another file"
         )
     taken, top = {*ranks.values(), *special.values()}, max(ranks.values())
+    if top > 16 * len(ranks) + 2**20:
+        raise ValueError(
+            f"{label} must have ranks without large gaps, got {top} as the highest of {len(ranks)}; pass another file"
+        )
     # a short loop: there are as many ids as tokens
     gap = None
     if len(ranks) <= top:
         gap = next((i for i in range(top) if i not in taken), None)
     if gap is not None:
-        raise ValueError(
-            f"{label} must have a token for each rank up to {top}, got none for {gap}; "
-            f"if a special token has that id, pass special_tokens={{…: {gap}}}; else the file lacks a line"
+        warnings.warn(
+            f"{label} has no token for some ranks up to {top}, such as {gap}: no text has these ids, as in tiktoken; "
+            f"if a special token has that id, pass special_tokens={{…: {gap}}}",
+            stacklevel=5,
         )
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #cef19691

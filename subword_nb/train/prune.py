@@ -13,6 +13,7 @@ from itertools import islice, pairwise
 from math import exp
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from ..bpe.model import RankRules
 from ..bpe.reference import join_pair
 from ..core.unicode import to_visible
 from ..corpus.sources import as_corpus
@@ -305,8 +306,9 @@ def parents_of(
     for piece in model.piece2id:
         if piece not in found and len(_body(piece, prefix, model.end_of_word_suffix)) > 1:
             found[piece] = ()
-    if not model.n_rules:  # ranks are ids
-        return dict(sorted(found.items(), key=lambda item: model.piece2id[item[0]]))
+    if isinstance(model.merges, RankRules):  # pieces that are taken whole have ranks as well
+        ranks = model.merges.ids
+        return dict(sorted(found.items(), key=lambda item: ranks.get(item[0], len(ranks))))
     return found
 
 

@@ -1,9 +1,13 @@
 """Vocabularies of real files made smaller: what stays the same, what is saved, and what other libraries read of it."""
 
+import random
 import warnings
+from dataclasses import replace
 
 import pytest
 
+from subword_nb.bpe.model import RankRules
+from subword_nb.corpus.documents import default_corpus
 from subword_nb.formats.export import translate
 from subword_nb.tokenizer.tokenizer import Tokenizer
 from subword_nb.train.prune import lasting_pieces, parents_of
@@ -108,3 +112,20 @@ def test_what_is_built_on_a_removed_piece_goes_too(shared_file, text):
     assert "Ġthe" not in {new.id2piece[i] for i in plain(new, text)}
     assert new.decode(plain(new, text)) == text
     assert not translate(new.parts, "tokenizer.json").notes
+
+
+def test_ranks_that_are_not_ids_decide_what_is_pruned():
+    "The same merges under other ids lose the same pieces, and give the same tokens."
+    tok = Tokenizer.train(default_corpus()[:10], vocab_size=400)
+    ranks, order = dict(tok.piece2id), random.Random(24).sample(range(400), 400)
+    ids = {piece: order[id] for piece, id in ranks.items()}
+    by_ids = Tokenizer(replace(tok.model, merges=RankRules(ranks)), pre_tokenizer=tok.pre_tokenizer)
+    other = Tokenizer(
+        replace(tok.model, piece2id=ids, merges=RankRules(ranks)), pre_tokenizer=tok.pre_tokenizer
+    )
+    text = default_corpus()[3][:3000]
+    assert other.tokenize(text) == by_ids.tokenize(text)
+    for n in (390, 350, 300):
+        small, wanted = other.prune(n), by_ids.prune(n)
+        assert {*small.piece2id} == {*wanted.piece2id}
+        assert small.tokenize(text) == wanted.tokenize(text)
