@@ -96,12 +96,12 @@ class IdMap:
         "Write the map to a file of arrays, for `IdMap.load` or `numpy.load`."
         import numpy as np
 
-        path = _map_path(path)
+        target = _map_path(path)
         rows = {"forward": self.forward, "backward": self.backward}
-        arrays = {f"{name}_ids": row.ids for name, row in rows.items()}
+        arrays: dict[str, Any] = {f"{name}_ids": row.ids for name, row in rows.items()}
         arrays |= {f"{name}_bounds": row.bounds for name, row in rows.items()}
-        write_atomically(path, lambda file: np.savez(file, **arrays))
-        return path
+        write_atomically(target, lambda file: np.savez(file, **arrays))
+        return target
 
     @classmethod
     def load(
