@@ -630,6 +630,7 @@ def _between(mode, stack, char, depth):
 
 # %% ../../nbs/insight/09_canonical.ipynb #d8c03c4a
 def json_automaton(
+    *,
     depth: int = 3,  # Number of objects and arrays that may be open at once; each more doubles the table
 ) -> tuple["np.ndarray", list[int]]:  # (n_states, 256) transitions from state 0, and the accepting states
     "The table of JSON texts up to a depth, for `Constraint`."

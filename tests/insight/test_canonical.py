@@ -117,7 +117,7 @@ def test_a_published_vocabulary():
 def test_masks_of_json_over_a_large_vocabulary(shared_file):
     "Each piece by itself gives the same mask, in states of every kind."
     table = piece_table(Tokenizer.load(shared_file("vocab/tiktoken/cl100k_base.tiktoken")))
-    steps, ends = json_automaton(2)
+    steps, ends = json_automaton(depth=2)
     made = Constraint(table, steps, ends)
     rows = [*map(list, steps)]
     for begun in (b"", b'"', b'{"', b"[", b'["x"', b'"\\', b'"\xe4', b"[1", b'{"a": ', b"[[tr"):
