@@ -6,7 +6,7 @@ import pytest
 
 from subword_nb import Tokenizer
 from subword_nb.corpus.documents import COURSE_CORPUS
-from subword_nb.insight.text_steps import pipeline_steps, suffix_steps
+from subword_nb.insight.text_steps import cache_steps, pipeline_steps, suffix_steps
 from subword_nb.pipeline.processors import TemplateProcessing
 from subword_nb.unigram.reference import substring_counts
 
@@ -79,3 +79,13 @@ def test_what_is_refused(bert):
         pipeline_steps(bert, b"a")
     with pytest.raises(ValueError, match="piece must have at least one character"):
         suffix_steps({"a": 1}, "")
+
+
+def test_the_model_is_called_for_new_spans_only():
+    rng = random.Random(2)
+    for _ in range(40):
+        spans = [bytes(rng.choices(b"ab", k=rng.randrange(1, 3))) for _ in range(rng.randrange(1, 9))]
+        stepper = cache_steps(spans, list)
+        assert stepper.frame(-1).splitlines()[-1].split() == [str(i) for span in spans for i in span]
+        said = ["is new" in caption for caption in stepper.captions[1:]]
+        assert said == [span not in spans[:i] for i, span in enumerate(spans)]
