@@ -9,7 +9,6 @@ __all__ = ['suffix_steps', 'cache_steps', 'pipeline_steps']
 from collections.abc import Callable, Mapping
 
 from ..core.draw import printable
-from ..core.span_cache import encode_spans_ref
 from ..core.stepper import Stepper, draw_steps
 from ..pipeline.align import align, encode_aligned, parts
 from ..pipeline.encoder import Engine, encoder_of
@@ -68,6 +67,8 @@ def cache_steps(
     title: str = "A cache of spans",  # A line above
 ) -> Stepper:  # Draws itself in Jupyter
     "The encoding of spans with a cache, one span at a time."
+    from subword_nb.core.span_cache import encode_spans_ref
+
     frames: list = [("Nothing is cached.", {"spans": [("", list(spans))], "cache": [], "ids": [("", [])]})]
     known: set = set()
     for n, span in enumerate(spans):
