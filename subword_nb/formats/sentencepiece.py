@@ -66,18 +66,20 @@ def _of_type(proto, kind):
 
 def _model_of(proto):
     "The model of a file."
-    pieces, scores, _ = zip(*proto.pieces, strict=True) if proto.pieces else ((), (), ())
-    kinds = dict(
-        user_defined=_of_type(proto, USER_DEFINED),
-        control=_of_type(proto, CONTROL),
-        unused=_of_type(proto, UNUSED),
-    )
+    pieces, scores, types = zip(*proto.pieces, strict=True) if proto.pieces else ((), (), ())
+    special = [(piece, kind) for piece, kind in zip(pieces, types, strict=True) if kind != NORMAL]
+
+    def of_type(wanted):
+        return tuple([piece for piece, kind in special if kind == wanted])
+
     return _MODELS[proto.trainer("model_type")](
         {piece: i for i, piece in enumerate(pieces)},
         list(scores),
-        next(iter(_of_type(proto, UNKNOWN)), None),
+        next(iter(of_type(UNKNOWN)), None),
         proto.trainer("byte_fallback"),
-        **kinds,
+        user_defined=of_type(USER_DEFINED),
+        control=of_type(CONTROL),
+        unused=of_type(UNUSED),
     )
 
 # %% ../../nbs/formats/06_sentencepiece.ipynb #fa60344e
@@ -149,7 +151,9 @@ def parts_from_proto(
         decoder = sentencepiece_decoder(used)
     except ValueError as e:
         raise ValueError(str(e) if str(e).startswith(name) else f"{name}: {e}") from None
-    added = tuple((AddedToken(p.piece), i) for i, p in enumerate(used.pieces) if p.type in (UNKNOWN, CONTROL))
+    added = tuple(
+        (AddedToken(p), i) for i, (p, _, kind) in enumerate(used.pieces) if kind in (UNKNOWN, CONTROL)
+    )
     around = _processor_of(proto, add_bos, add_eos, reverse, name)
     return Parts(model, words_of(normalizer), decoder, added, around, normalizer, source=proto)
 

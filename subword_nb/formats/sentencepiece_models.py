@@ -359,6 +359,11 @@ def float32(
     "Round to 32 bits."
     return array("f", (number,))[0]
 
+
+def _special_scores(pieces, size):
+    "User-defined pieces with their scores, which follow from their sizes."
+    return {p: float32(0.1 * (size(p) - 1)) for p in pieces}
+
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #1ec243fd
 @dataclass(repr=False)
 class SentencePieceUnigram(SentencePieceModel, Unigram):
@@ -389,21 +394,29 @@ class SentencePieceUnigram(SentencePieceModel, Unigram):
                 f"unk_penalty must be a finite number from 0, such as SentencePiece's 10.0, got {self.unk_penalty!r}"
             )
         self.fuse_unk = not self.byte_fallback
-        special, scores = set(self.user_defined), self.scores
-
-        def by_length(size):
-            "Piece → score; that of a user-defined piece follows from its size."
-            return {
-                p: float32(0.1 * (size(p) - 1)) if p in special else scores[i] for p, i in self.known.items()
-            }
-
-        self.table = by_length(lambda p: len(encode_text(p)))
-        self._spelled = by_length(len)
+        self.cache = {}
+        scores, pieces = self.scores, self.known
+        self.table = {p: scores[i] for p, i in pieces.items()}
+        special = [p for p in self.user_defined if p in pieces]
+        if special:
+            left = {i for p, i in pieces.items()} - {pieces[p] for p in special}
+            lowest = min([scores[i] for i in left], default=_LARGEST)
+        else:
+            lowest = min(self.table.values(), default=_LARGEST)
+        self.unk_score = float32(lowest - self.unk_penalty)
+        self.table.update(_special_scores(special, lambda p: len(encode_text(p))))
         # each character is a step of its own, known or not
         self.lengths = lengths_by_first([*self.table, *{p[0] for p in self.table}])
-        self._cut, self.cache = word_pattern(self.table), {}
-        lowest = min((scores[i] for p, i in self.known.items() if p not in special), default=_LARGEST)
-        self.unk_score = float32(lowest - self.unk_penalty)
+
+    @cached_property
+    def _spelled(self):
+        "Piece → score, with user-defined pieces counted by their characters."
+        return self.table | _special_scores([p for p in self.user_defined if p in self.known], len)
+
+    @cached_property
+    def _cut(self):
+        "A function that cuts a text where no piece can extend over the cut."
+        return word_pattern(self.table)
 
     def _rows(self, text):
         base, known, cell = 0.0, self.cache, array("f", (0.0,))
@@ -538,6 +551,11 @@ class SentencePieceBPE(SentencePieceModel):
     def _ready(self):
         _rank(self)
 
+    @cached_property
+    def _cut(self):
+        "A function that cuts a text where no piece can extend over the cut."
+        return word_pattern([*self.known, *self.unused])
+
     def _rows(self, text):
         if self.unused:
             yield _row(self, _merged(self, text))
@@ -587,7 +605,7 @@ def _rank(model):
     model._spare = frozenset(model.unused)
     model._special = frozenset(model.user_defined)
     model._lengths = lengths_by_first(model.user_defined)
-    model._cut, model.cache = word_pattern(usable), {}
+    model.cache = {}
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #bac5b780
 def sentencepiece_bpe_ref(

@@ -644,10 +644,9 @@ def used_pieces(
     proto: ModelProto,  # A model
 ) -> list[Piece]:  # Its pieces with the types that count
     "The pieces as SentencePiece uses them: a zero character alone is unused with byte fallback."
-    return [
-        p._replace(type=UNUSED) if p.piece == "\0" and proto.trainer("byte_fallback") else p
-        for p in proto.pieces
-    ]
+    if not proto.trainer("byte_fallback"):
+        return list(proto.pieces)
+    return [p._replace(type=UNUSED) if p[0] == "\0" else p for p in proto.pieces]
 
 
 def _check_piece(p, i, fallback, unigram, name):
@@ -696,17 +695,17 @@ def check_model_proto(
     "Raise an error for what SentencePiece rejects, and for pieces of the same spelling."
     unigram, fallback = proto.trainer("model_type") == UNIGRAM, proto.trainer("byte_fallback")
     used, ids = used_pieces(proto), {}
-    usual = _are_usual(used)
-    for i, p in enumerate(used):
-        if usual and p.type != BYTE:
-            continue
+    doubtful = list(enumerate(used))
+    if _are_usual(used):
+        doubtful = [(i, p) for i, p in doubtful if p[2] == BYTE]
+    for i, p in doubtful:
         _check_piece(p, i, fallback, unigram, name)
         if ids.setdefault(p.piece, i) != i:
             raise ValueError(
                 f"{name} must spell each piece otherwise, got {clip(p.piece, n=40)!r} as pieces[{ids[p.piece]}] "
                 f"and pieces[{i}]; rename one of them"
             )
-    types = Counter(p.type for p in used)
+    types = Counter([kind for _, _, kind in used])
     if types[UNKNOWN] > 1 or not types[UNKNOWN] and not fallback:
         raise ValueError(
             f"{name} must have exactly one piece of the type UNKNOWN, usually '<unk>', "
