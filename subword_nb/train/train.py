@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ..core.processes import cpu_count
 from ..pipeline import decoders
@@ -545,7 +545,9 @@ def learn_bpe(
         history = sorted(found.counts + found.superword_counts, reverse=True)
         return Learned(boundless_model(found), decoders.ByteLevel(), found.ended, history)
     if superwords is not None:
-        rules = superword_train(counts, wide_counts or {}, vocab_size, superwords=superwords, **given, **run)
+        rules = superword_train(
+            counts, wide_counts or {}, vocab_size, superwords=cast(int, superwords), **given, **run
+        )
     elif parity is not None:
         _check_plain(limit_alphabet=limit_alphabet)
         rules = parity_train(corpora or {}, vocab_size, parity=parity, **given, **run)
