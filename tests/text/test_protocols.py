@@ -5,6 +5,7 @@ import importlib
 import pickle
 import pkgutil
 import random
+from collections import Counter
 from functools import partial
 
 import pytest
@@ -16,6 +17,7 @@ from tests.pipeline.test_tokens import random_bpe, random_word
 import subword_nb
 from subword_nb import Tokenizer
 from subword_nb.bpe.boundless import BoundlessBPE
+from subword_nb.bpe.refined import picky_train, refined_model
 from subword_nb.bpe.model import BPE, RankRules, Rules
 from subword_nb.formats.sentencepiece import Reversed
 from subword_nb.formats.sentencepiece_models import (
@@ -145,9 +147,17 @@ def some_boundless(rng):
     return BoundlessBPE(ids, [("a", "b"), ("'", "s")], [pair])
 
 
+def some_refined(rng):
+    words = Counter("".join(rng.choices(LETTERS, k=rng.randrange(1, 7))) for _ in range(60))
+    alphabet = dict.fromkeys("".join(words))
+    rules = picky_train(words, len(alphabet) + 20, threshold=0.5, special_tokens=["<unk>"])
+    return refined_model(rules, unk_piece="<unk>")
+
+
 MODELS = {
     "BPE": [some_bpe, some_ranks, some_lines],
     "BoundlessBPE": [some_boundless],
+    "RefinedBPE": [some_refined],
     "WordPiece": [some_wordpiece],
     "WordLevel": [some_words],
     "Unigram": [some_unigram],
