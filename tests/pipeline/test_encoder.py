@@ -658,7 +658,7 @@ def test_one_encoder_serves_every_way(monkeypatch):
     assert calls.count("stream") == 1 and calls.count("encode") == 2 and calls.count("encode_batch") >= 2
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_added_tokens_of_all_kinds_are_found_in_bulk_as_by_the_finder(seed):
     "Random tokens with random options, whole and in blocks, against the finder that looks at one place after the other."
     from subword_nb.pipeline.blocks import AddedTokenMatcher
