@@ -18,6 +18,7 @@ from subword_nb.text.alignment import Aligned
 from subword_nb.text.charsmap import build_charsmap
 from subword_nb.pipeline.decoders import Sequence, decode_pieces
 from subword_nb.pipeline.decoding import decode, decode_stream
+from subword_nb.pipeline.encoder import Encoders
 from subword_nb.formats.sentencepiece_normalizer import (
     SentencePieceDecoder,
     SentencePieceNormalizer,
@@ -502,6 +503,7 @@ def test_streams_give_what_decode_gives():
             decoder=sentencepiece_decoder(proto),
             added_tokens=(),
             normalizer=None,
+            _encoders=Encoders(None),  # where its tables are stored
         )
         for _ in range(6):
             ids = drawn_ids(rng, proto, rng.choice((0, 1, 3, 6, 15)))
