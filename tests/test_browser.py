@@ -6,12 +6,15 @@ Nothing fails to load, nothing is too wide, everybody can read it, notebooks run
 import importlib.util
 import shutil
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import browser
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT / "nbs"
+SITE = yaml.safe_load((ROOT / "_quarto.yml").read_text(encoding="utf-8"))
 COMMON = (".pages", "pre.sourceCode")  # the same on all pages, and long: checked on every tenth
 RUN_IN_LAB = ("bpe/00_reference.ipynb", "wordpiece/03_longest_match.ipynb", "unigram/01_reference.ipynb")
 NO_BROWSER = browser.missing()
@@ -28,10 +31,12 @@ def chrome():
 
 
 @pytest.fixture(scope="module")
-def address(built_site):
-    "Where the site is served."
-    with browser.served(built_site) as url:
-        yield url
+def address(built_site, tmp_path_factory):
+    "Where the site is served: in the folder that its page for lost readers expects."
+    root, name = tmp_path_factory.mktemp("server"), urlsplit(SITE["website"]["site-url"]).path.strip("/")
+    (root / name).symlink_to(built_site, target_is_directory=True)
+    with browser.served(root) as url:
+        yield f"{url}/{name}"
 
 
 @pytest.fixture(scope="module")
