@@ -225,7 +225,12 @@ function wordlevelPanel(reason, at, remember, word) {
   return [el("p", { class: "sw-said" }, code(word.pretoken), reason.found ? " is in the vocabulary as a whole." : " is not in the vocabulary; the unknown piece stands for it.")];
 }
 
-const PANELS = { bpe: bpePanel, wordpiece: wordpiecePanel, unigram: unigramPanel, wordlevel: wordlevelPanel };
+function stepsPanel(reason) {
+  const steps = reason.steps.map((step) => el("li", {}, printable(step, 300).replaceAll("·", " ")));
+  return [el("ol", { class: "sw-said" }, ...steps)];
+}
+
+const PANELS = { bpe: bpePanel, wordpiece: wordpiecePanel, unigram: unigramPanel, wordlevel: wordlevelPanel, steps: stepsPanel };
 
 // ---------- counts ----------
 

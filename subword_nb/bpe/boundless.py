@@ -4,11 +4,11 @@
 
 # %% auto #0
 __all__ = ['WORD_PATTERN', 'BOUNDLESS_PATTERN', 'word_runs', 'BoundlessRules', 'boundless_train_ref', 'boundless_train',
-           'boundless_encode_ref', 'run_pretokenizer', 'BoundlessReason', 'BoundlessBPE', 'boundless_model']
+           'boundless_encode_ref', 'run_pretokenizer', 'BoundlessBPE', 'boundless_model']
 
 # %% ../../nbs/bpe/13_boundless.ipynb #e486bb12
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from ..core.processes import cached_property
 from ..core.unicode import from_visible, to_visible
 from ..corpus.counts import FlatCounts
 from ..text.pretokenizers import ByteLevel, Sequence
-from ..text.protocols import Model, check_piece2id, names_of
+from ..text.protocols import Model, StepsReason, check_piece2id, names_of
 from ..text.regex import compile_pattern
 from ..text.splitters import PreTokenizer, Split
 
@@ -242,24 +242,6 @@ def run_pretokenizer() -> PreTokenizer:  # As a tokenizer.json holds it: a Split
     "Splits as GPT-2 does, but leaves runs of words whole."
     return Sequence([Split(BOUNDLESS_PATTERN), ByteLevel(add_prefix_space=False, use_regex=False)])
 
-# %% ../../nbs/bpe/13_boundless.ipynb #306e3761
-@dataclass(repr=False)
-class BoundlessReason:
-    "Why BoundlessBPE segments a run as it does."
-
-    pretoken: str  # What was segmented
-    steps: list  # The pieces of each word, then each union of words, a sentence each
-    pieces: list  # Final pieces, one for each id
-    note: str | None = None  # What is unknown
-    kind: str = field(default="pieces", init=False)  # Which kind of reason this is
-
-    def to_dict(self) -> dict:  # Numbers, strings, lists and dicts only
-        "Plain data, ready for JSON."
-        return {name: getattr(self, name) for name in ("kind", "steps", "pieces", "note")}
-
-    def __repr__(self):
-        return "\n".join([" ".join(self.pieces), *self.steps])
-
 # %% ../../nbs/bpe/13_boundless.ipynb #d2a4e21f
 @dataclass(frozen=True)
 class BoundlessBPE(Model):
@@ -330,15 +312,15 @@ class BoundlessBPE(Model):
     def explain(
         self,
         pretoken: str,  # A run, or any other pretoken
-    ) -> BoundlessReason:  # The pieces of words, and what was joined
+    ) -> StepsReason:  # The pieces of words, and what was joined
         "Why a pretoken has these pieces."
         names = names_of(self)
         words = [(word, [names[i] for i in self._encoded(word)]) for word in self.words(pretoken) if word]
-        steps = [f"{word!r} is {' '.join(parts)}" for word, parts in words]
+        steps = [f"{word!r} has the pieces {' '.join(parts)}" for word, parts in words]
         pieces = [names[i] for i in self.encode(pretoken)]
         joined = [(p, self.words(p)) for p in pieces if p not in dict(words)]
         steps += [f"{p!r} joins {' and '.join(map(repr, of))}" for p, of in joined if len(of) > 1]
-        return BoundlessReason(pretoken, steps, pieces)
+        return StepsReason(pretoken, steps, pieces)
 
 # %% ../../nbs/bpe/13_boundless.ipynb #f83cf95f
 def _check_boundless(model):

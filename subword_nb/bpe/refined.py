@@ -4,14 +4,14 @@
 
 # %% auto #0
 __all__ = ['Event', 'RefinedRules', 'apply_event', 'replay_events_ref', 'parts_now', 'picky_train_ref', 'scaffold_train_ref',
-           'trimmed', 'replay_events', 'picky_train', 'scaffold_train', 'EventReason', 'RefinedBPE', 'refined_model']
+           'trimmed', 'replay_events', 'picky_train', 'scaffold_train', 'RefinedBPE', 'refined_model']
 
 # %% ../../nbs/bpe/11_refined.ipynb #898623ba
 import heapq
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -29,7 +29,15 @@ from ..core.processes import cached_property
 from ..core.progress import track
 from ..core.unicode import to_visible
 from ..corpus.counts import FlatCounts
-from ..text.protocols import Model, Token, check_piece2id, checked_pretoken, names_of, refuse_dropout
+from subword_nb.text.protocols import (
+    Model,
+    StepsReason,
+    Token,
+    check_piece2id,
+    checked_pretoken,
+    names_of,
+    refuse_dropout,
+)
 
 # %% ../../nbs/bpe/11_refined.ipynb #fbff35a4
 class Event(NamedTuple):
@@ -505,24 +513,6 @@ def scaffold_train(
     pieces = [p for i, p in enumerate(names) if i not in scaffolds]
     return RefinedRules(pieces, events, at, ended[0])
 
-# %% ../../nbs/bpe/11_refined.ipynb #15ec1397
-@dataclass(repr=False)
-class EventReason:
-    "Why the events segment a pretoken as they do."
-
-    pretoken: str  # What was segmented
-    steps: list  # What happened to it, a sentence each
-    pieces: list  # Final pieces, one for each id
-    note: str | None = None  # What is unknown
-    kind: str = field(default="events", init=False)  # Which kind of reason this is
-
-    def to_dict(self) -> dict:  # Numbers, strings, lists and dicts only
-        "Plain data, ready for JSON."
-        return {name: getattr(self, name) for name in ("kind", "steps", "pieces", "note")}
-
-    def __repr__(self):
-        return "\n".join([" ".join(self.pieces), *self.steps, *([self.note] if self.note else [])])
-
 # %% ../../nbs/bpe/11_refined.ipynb #f0fc1853
 @dataclass(frozen=True)
 class RefinedBPE(Model):
@@ -595,7 +585,7 @@ class RefinedBPE(Model):
     def explain(
         self,
         pretoken: str,  # One pretoken
-    ) -> EventReason:  # Every event that happened to it
+    ) -> StepsReason:  # Every event that happened to it
         "Why a pretoken has these pieces."
         happened: list = []
         parts = replay_events(list(checked_pretoken(pretoken)), self._tables, happened=happened)
@@ -607,7 +597,7 @@ class RefinedBPE(Model):
             steps.append(f"event {number:,} {said}, at {place}")
         unknown = dict.fromkeys(part for part in parts if part not in self.piece2id)
         note = f"no piece: {' '.join(map(repr, unknown))}" if unknown else None
-        return EventReason(pretoken, steps, [t.piece for t in self.tokens(pretoken)], note)
+        return StepsReason(pretoken, steps, [t.piece for t in self.tokens(pretoken)], note)
 
     @property
     def n_rules(self) -> int:  # Merges and removals

@@ -313,7 +313,7 @@ def _score(score):
 
 # %% ../../nbs/insight/02_explain_draw.ipynb #e87e60dc
 def _steps_parts(reason, word, read, most):
-    "The steps of a rule, a line each."
+    "The steps of a model, a line each."
     steps = [("line", clip(printable(step, space=" "), n=200)) for step in reason["steps"][:most]]
     left = len(reason["steps"]) - most
     return [*steps, ("line", f"and {left:,} steps more")] if left > 0 else steps
@@ -323,7 +323,7 @@ _KINDS = {
     "bpe": _bpe_parts,
     "wordpiece": _wordpiece_parts,
     "unigram": _unigram_parts,
-    "pieces": _steps_parts,
+    "steps": _steps_parts,
 }
 
 

@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 from html import unescape
 
 import pytest
+from notebooks import ROOT
 from pages import Page
 
 from subword_nb.corpus.documents import default_corpus
@@ -445,3 +446,34 @@ def test_known_tokenizers_on_a_known_sentence(shared_file, name, expected):
     said = explanation_text(e, color=False, width=160)
     assert [x for x in expected if x not in said] == []
     check_page(explanation_html(e))
+
+
+STEPS = {
+    "PickyBPE": {"picky": 0.5},
+    "Scaffold-BPE": {"scaffold": True},
+    "BoundlessBPE": {"superwords": "boundless"},
+    "PathPiece": {"algorithm": "pathpiece"},
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_steps_in_sentences_are_drawn(name):
+    tok = Tokenizer.train(
+        ["the hug of a pug and the hug of a pun, hugs "] * 6, vocab_size=272, progress=False, **STEPS[name]
+    )
+    found = tok.explain("the hugs of")
+    text, page = explanation_text(found), unescape(explanation_html(found))
+    assert "not in the vocabulary" not in text + page
+    steps = [step for reason in found.reasons for step in reason.steps]
+    assert len(steps) > 2
+    for step in steps[:3]:
+        assert step.replace("Ġ", "") in text.replace("Ġ", "") and step in page
+
+
+def test_every_kind_of_reason_has_a_panel_in_the_page():
+    package = ROOT / "subword_nb"
+    panels = set(re.findall(r"(\w+): \w+Panel", (package / "view.js").read_text(encoding="utf-8")))
+    kinds = set()
+    for path in package.rglob("*.py"):
+        kinds.update(re.findall(r'kind: str = field\(default="(\w+)', path.read_text(encoding="utf-8")))
+    assert panels == kinds and len(kinds) > 4
