@@ -11,6 +11,8 @@ import html
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ..core.draw import clip
+
 # %% ../../nbs/compat/46_migration.ipynb #070b2655
 def plain(
     value: Any,  # What a call returned
@@ -80,13 +82,7 @@ class CallTable:
             f"<th>{html.escape(name)}</th>" for name in (self.library, "native call", "both give")
         )
         body = "".join(
-            f"<tr>{''.join(f'<td><code>{html.escape(cell)}</code></td>' for cell in (a, b, _short(value)))}</tr>"
+            f"<tr>{''.join(f'<td><code>{html.escape(cell)}</code></td>' for cell in (a, b, clip(repr(value), n=40)))}</tr>"
             for a, b, value in self.rows
         )
         return f'<table class="calls"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
-
-# %% ../../nbs/compat/46_migration.ipynb #05c94590
-def _short(value):
-    "A value in at most forty characters."
-    text = repr(value)
-    return text if len(text) <= 40 else text[:39] + "…"

@@ -32,6 +32,11 @@ from ..text.pretokenizers import byte_level, pretokenizer_from_dict, spells_byte
 BYTE_PIECES = tuple(f"<0x{b:02X}>" for b in range(256))
 
 # %% ../../nbs/formats/00_huggingface.ipynb #803483ce
+def _vocab(m):
+    "The pieces of a model in the order of their ids."
+    return dict(sorted(m.piece2id.items(), key=lambda item: item[1]))
+
+
 def _write_bpe(m):
     "A BPE model as a file has it."
     unk = m.unk_piece if m.drop_unknown or _complete(m) else _unk_name(m, "<unk>")
@@ -44,7 +49,7 @@ def _write_bpe(m):
         "fuse_unk": m.fuse_unk,
         "byte_fallback": m.byte_fallback,
         "ignore_merges": m.ignore_merges,
-        "vocab": dict(sorted(m.piece2id.items(), key=lambda item: item[1])),
+        "vocab": _vocab(m),
         "merges": [list(pair) for pair in m.merges],
     }
 
@@ -67,7 +72,7 @@ def _write_wordpiece(m):
         "unk_token": _unk_name(m, "[UNK]"),
         "continuing_subword_prefix": m.continuing_subword_prefix,
         "max_input_chars_per_word": m.max_input_chars_per_word,
-        "vocab": dict(sorted(m.piece2id.items(), key=lambda item: item[1])),
+        "vocab": _vocab(m),
     }
 
 # %% ../../nbs/formats/00_huggingface.ipynb #e4e8eec6
@@ -82,7 +87,7 @@ def _write_wordlevel(m):
     "A WordLevel model as a file has it."
     return {
         "type": "WordLevel",
-        "vocab": dict(sorted(m.piece2id.items(), key=lambda item: item[1])),
+        "vocab": _vocab(m),
         "unk_token": _unk_name(m, "<unk>"),
     }
 
@@ -92,7 +97,7 @@ def _write_boundless(m):
     return {
         "type": "BoundlessBPE",
         "word_pattern": m.word_pattern,
-        "vocab": dict(sorted(m.piece2id.items(), key=lambda item: item[1])),
+        "vocab": _vocab(m),
         "merges": [list(pair) for pair in m.merges],
         "superword_merges": [list(pair) for pair in m.superword_merges],
     }
@@ -106,7 +111,7 @@ def _write_pieces(m):
         "unk_token": m.unk_piece,
         "byte_fallback": m.byte_fallback,
         "control": list(m.control),
-        "vocab": dict(sorted(m.piece2id.items(), key=lambda item: item[1])),
+        "vocab": _vocab(m),
     }
 
 
@@ -115,7 +120,7 @@ def _write_refined(m):
     return {
         "type": "RefinedBPE",
         "unk_token": m.unk_piece,
-        "vocab": dict(sorted(m.piece2id.items(), key=lambda item: item[1])),
+        "vocab": _vocab(m),
         "events": [[event.kind, *event.parts] for event in m.events],
     }
 
