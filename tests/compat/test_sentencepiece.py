@@ -246,7 +246,8 @@ def test_errors_are_of_the_same_kind(both):
         ("load_from_serialized_proto", ("abc",), {}),
     ]  # fmt: skip
     for name, args, options in calls:
-        given = said(getattr(copy.copy(mine), name), *args, **options)
+        one = copy.copy(mine) if name.startswith("load") else mine  # a processor that may lose its model
+        given = said(getattr(one, name), *args, **options)
         wanted = said(getattr(theirs, name), *args, **options)
         assert given == wanted, (name, args, options)
 
