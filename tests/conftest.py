@@ -15,6 +15,7 @@ if (
 ):  # as in what a shell starts in the background; tests interrupt processes by it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.setdefault("SUBWORD_NB_BUILD", "0")  # kernels of a changed page are compiled in place, and tested
+os.environ.setdefault("SUBWORD_NB_TABLES", "none")  # tests of tables that are stored say where
 os.environ["RUST_BACKTRACE"] = "0"  # where a peer panics on a text, its name is enough
 
 

@@ -36,6 +36,7 @@ from subword_nb.bpe.merge_kernels import (
 )
 from ..core.jit import entry, kernel
 from ..core.simd import decode_at
+from ..core.table_cache import joined, stored_tables, vocabulary_content
 from ..corpus.segmentation import ByteSpans, DummyPrefix, SegmentationPlan, metaspace_prefix
 from ..text.nesting import flat_steps
 from ..text.protocols import Model
@@ -114,6 +115,20 @@ def _rules_of(model, by_char):
     rules = [column.astype(np.uint32) for column in (left, right, rank)]
     return rule_slots(*rules), made_by(made), rules, None
 
+
+def _rules_content(model):
+    "All that the tables of a BPE model follow from."
+    ids, lines = _implied(model), getattr(model.merges, "lines", None)
+    if ids is not None:
+        rules = ["ids"] if ids is model.piece2id else ["ids", *vocabulary_content(ids)]
+    elif lines is not None:
+        rules = ["lines", *joined(lines)]
+    else:
+        rules = ["pairs", *joined([a for a, _ in model.merges]), *joined([b for _, b in model.merges])]
+    names = model.continuing_subword_prefix, model.end_of_word_suffix, model.unk_piece
+    options = bool(model.fuse_unk), bool(model.byte_fallback), bool(model.ignore_merges)
+    return [*vocabulary_content(model.piece2id), *rules, *names, *options]
+
 # %% ../../nbs/bpe/06_span_encoder.ipynb #fc77000b
 def _byte_symbols(model):
     "The id of each byte, as 256 entries each for first, later, only and last; do these differ?"
@@ -153,6 +168,12 @@ def _byte_tables(model, pre):
     "Initial symbols and tables of a byte-level model."
     if not _keeps_bytes(pre):
         raise ValueError(f"pre must keep the bytes of a span, got {pre!r}; use Tokenizer.encode")
+    tables = stored_tables("bpe bytes", _rules_content(model), lambda: _made_byte_tables(model))
+    return tables[0], Merger(*tables[1:])
+
+
+def _made_byte_tables(model):
+    "The tables, computed."
     first, affixed = _byte_symbols(model)
     by_char = _by_byte(model.piece2id)
     if affixed and (model.ignore_merges or _implied(model) is not None):
@@ -162,7 +183,7 @@ def _byte_tables(model, pre):
     slots, made, rules, unmade = _rules_of(model, by_char)
     pairs = np.zeros(0, np.uint32) if affixed else byte_pairs(first[:256], *rules)
     wholes, _ = _whole_rows(model, by_char, slots, made, unmade)
-    return first, Merger(slots, made, pairs, *wholes)
+    return [first, slots, made, pairs, *wholes]
 
 # %% ../../nbs/bpe/06_span_encoder.ipynb #62f2c9e9
 class Letters(NamedTuple):
@@ -324,7 +345,7 @@ def _merge_chars(span, last, letters, tables, ids, scratch, carried, keep):
 # %% ../../nbs/bpe/06_span_encoder.ipynb #68b08513
 def _char_tables(model, pre, space):
     "Characters and tables of a model whose symbols are characters."
-    by_char, cuts = _by_char(model.piece2id), isinstance(pre, Metaspace) and pre.splits
+    cuts = isinstance(pre, Metaspace) and pre.splits
     if isinstance(pre, Metaspace):
         space = pre.replacement
     elif not isinstance(pre, WholeText):
@@ -333,27 +354,29 @@ def _char_tables(model, pre, space):
         raise ValueError(
             f"model must not treat the ends of words in a special way, got {model!r}; use Tokenizer.encode"
         )
-    slots, made, _, _ = _rules_of(model, by_char)
-    rows, unknown = _whole_rows(model, by_char, slots, made, None)
-    if space is not None:
-        by_char[32] = by_char[ord(space)]
     if space is not None and space == model.unk_piece:
         raise ValueError(
             f"unk_piece must differ from the piece of the space, got {model!r}; use Tokenizer.encode"
         )
+    content = [*_rules_content(model), space, cuts]
+    tables = stored_tables("bpe characters", content, lambda: _made_char_tables(model, space, cuts))
+    return Letters(*tables[:5]), Merger(*tables[5:])
+
+
+def _made_char_tables(model, space, cuts):
+    "The tables, computed."
+    by_char = _by_char(model.piece2id)
+    slots, made, _, _ = _rules_of(model, by_char)
+    rows, unknown = _whole_rows(model, by_char, slots, made, None)
+    if space is not None:
+        by_char[32] = by_char[ord(space)]
     if by_char[32] == NONE or by_char[0x2581] == NONE:
         raise ValueError(f"model must have a piece for the space, got {model!r}; use Tokenizer.encode")
     unk = NONE if model.unk_piece is None or unknown else model.piece2id[model.unk_piece]
     fallback = _fallback_bytes(model.piece2id, model.byte_fallback and not unknown)
-    return _letters(
-        by_char,
-        fallback,
-        np.zeros(0, np.uint32),
-        unk,
-        model.fuse_unk,
-        by_char[ord(space)] if cuts else NONE,
-        NONE,
-    ), Merger(slots, made, np.zeros(0, np.uint32), *rows)
+    split = by_char[ord(space)] if cuts else NONE
+    letters = _letters(by_char, fallback, np.zeros(0, np.uint32), unk, model.fuse_unk, split, NONE)
+    return [*letters, slots, made, np.zeros(0, np.uint32), *rows]
 
 # %% ../../nbs/bpe/06_span_encoder.ipynb #5e902f7a
 class BPESpanEncoder(SpanEncoder):
@@ -430,6 +453,15 @@ def _check_scores(model):
 def _score_tables(model):
     "Characters and tables of a SentencePiece model."
     _check_scores(model)
+    content = [*vocabulary_content(model.piece2id), *vocabulary_content(model.known)]
+    content += [np.array(model.scores, np.float64), *joined(model.user_defined)]
+    content += [model.unk_piece, bool(model.byte_fallback)]
+    tables = stored_tables("bpe scores", content, lambda: _made_score_tables(model))
+    return Letters(*tables[:5]), Merger(*tables[5:])
+
+
+def _made_score_tables(model):
+    "The tables, computed."
     alone, special = {p for p in model.user_defined if len(p) == 1}, {*model.user_defined}
     pieces = [
         p for p in model.known if len(p) > 1 and p not in special and (not alone or alone.isdisjoint(p))
@@ -451,7 +483,7 @@ def _score_tables(model):
         NONE,
         len(model.scores),
     )
-    return letters, Merger(slots, made_by(made), np.zeros(0, np.uint32), *rows)
+    return [*letters, slots, made_by(made), np.zeros(0, np.uint32), *rows]
 
 # %% ../../nbs/bpe/06_span_encoder.ipynb #e408e869
 class SentencePieceBPESpanEncoder(SpanEncoder):

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['HEAD_BYTES', 'BYTES_BYTES', 'PACKAGE', 'LOADED', 'Argument', 'parse_signature', 'flat_arguments',
-           'arrays_are_readable', 'Entry', 'Library', 'digest', 'library_at', 'machine', 'targets', 'has_v3',
-           'user_folder', 'library_folders', 'library', 'is_loaded', 'reload_library', 'entries_of',
+           'arrays_are_readable', 'Entry', 'Library', 'digest', 'library_at', 'is_private', 'machine', 'targets',
+           'has_v3', 'user_folder', 'library_folders', 'library', 'is_loaded', 'reload_library', 'entries_of',
            'build_in_background', 'prepared', 'table_name']
 
 # %% ../../nbs/core/06_native.ipynb #1f6f90ec
@@ -272,7 +272,7 @@ def library_at(
     "Load the library of a folder, if it is safe and fits this process."
     try:
         manifest_path = folder / "kernels.json"
-        if not trusted and not (_is_private(folder) and _is_private(manifest_path)):
+        if not trusted and not (is_private(folder) and is_private(manifest_path)):
             return None
         manifest = json.loads(manifest_path.read_bytes())
         for name, expected in manifest["sources"].items():
@@ -280,7 +280,7 @@ def library_at(
                 return None
         target, file = _chosen(manifest)
         path = folder / file["name"]
-        if path.parent != folder or not (trusted or _is_private(path)):
+        if path.parent != folder or not (trusted or is_private(path)):
             return None
         if digest(path.read_bytes()) != file["digest"]:
             return None
@@ -290,7 +290,9 @@ def library_at(
         return None  # damaged, or of another version
 
 # %% ../../nbs/core/06_native.ipynb #02d05084
-def _is_private(path):
+def is_private(
+    path: str | os.PathLike,  # A file or a folder
+) -> bool:  # An OSError where there is none
     "Can only this user and the administrator have written this file or folder?"
     if os.name != "posix":
         return True  # on that system, a user's folders are private
@@ -313,7 +315,7 @@ def _tables(folder, described, trusted):
     import numpy as np
 
     path = folder / described["name"]
-    if path.parent != folder or not (trusted or _is_private(path)):
+    if path.parent != folder or not (trusted or is_private(path)):
         raise ValueError(f"{path} must be a private file of {folder}")
     data = path.read_bytes()
     if digest(data) != described["digest"]:
@@ -470,7 +472,7 @@ def _reason():
     "Why the last build of this package failed, if that was within a day; else None."
     path = library_folders()[-1].with_suffix(".failed")
     try:
-        if _is_private(path) and time.time() - path.stat().st_mtime < 86_400:
+        if is_private(path) and time.time() - path.stat().st_mtime < 86_400:
             return path.read_text(encoding="utf-8", errors="replace")[:300]
     except OSError:
         pass

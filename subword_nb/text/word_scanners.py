@@ -484,15 +484,39 @@ def _ranges(pattern):
     "The code points that a class of characters holds."
     return read_pattern(pattern)[0][0]
 
+
+def _runs(classes):
+    "The ends of runs of one class, then the classes: a small array."
+    ends = np.append(np.flatnonzero(np.diff(classes)) + 1, len(classes))
+    return np.concatenate([ends, classes[ends - 1]]).astype(np.uint32)
+
+
+@prepared
+def _bert_runs():
+    "The classes of BertPreTokenizer, as runs."
+    return _runs(word_classes(space=_ranges(r"\s"), alone=_ranges(f"[{PUNCTUATION}]")))
+
+
+@prepared
+def _whitespace_runs():
+    "The classes of Whitespace, as runs."
+    return _runs(word_classes(space=_ranges(r"\s"), other=_ranges(r"[^\w\s]")))
+
+
+def _of_runs(runs):
+    "The class of each character."
+    ends, classes = np.split(runs, 2)
+    return np.repeat(classes.astype(np.uint8), np.diff(ends, prepend=np.uint32(0)))
+
 # %% ../../nbs/text/14_word_scanners.ipynb #41cc4a52
 def splitter_classes(
     pre: PreTokenizer,  # A pre-tokenizer
 ) -> Any:  # (0x110000,) uint8, an array: the class of each character; None if classes are not enough
     "The classes of BertPreTokenizer, Whitespace and WhitespaceSplit."
     if type(pre) is BertPreTokenizer:
-        return word_classes(space=_ranges(r"\s"), alone=_ranges(f"[{PUNCTUATION}]"))
+        return _of_runs(_bert_runs())
     if type(pre) is Whitespace:
-        return word_classes(space=_ranges(r"\s"), other=_ranges(r"[^\w\s]"))
+        return _of_runs(_whitespace_runs())
     return word_classes(space=_ranges(r"\s")) if type(pre) is WhitespaceSplit else None
 
 # %% ../../nbs/text/14_word_scanners.ipynb #49d711c6

@@ -18,6 +18,7 @@ import numpy as np
 from ..text.charsmap import NESTED, NESTED_SPELLINGS, longest_prefix, read_charsmap, unit_parts
 from ..core.jit import entry, kernel
 from ..core.simd import decode_at
+from ..core.table_cache import joined, stored_tables, vocabulary_content
 from ..text.normalizers import Normalizer
 from ..text.splitters import PreTokenizer
 from ..wordpiece.span_encoder import FIELD, PLACE, byte_trie
@@ -121,6 +122,23 @@ def unigram_tables(
     goes_on: bool = False,  # Does a span that does not begin with white space continue a word?
 ) -> UnigramTables:  # For `encode_new_spans`
     "The arrays that kernels need."
+    alone = [*alone]
+    flags = white, bool(mark), bool(apart), bool(cut), bool(survey), bool(goes_on)
+    content = [*_model_content(model), charsmap, kinds, *joined(alone), *flags]
+    return UnigramTables(
+        *stored_tables("unigram", content, lambda: _made_tables(model, charsmap, kinds, alone, *flags))
+    )
+
+
+def _model_content(model):
+    "All that the tables follow from, of a model."
+    flags = model.unk_piece, bool(model.fuse_unk), bool(model.byte_fallback), bool(model.float32_sums)
+    score = np.fromiter(model.table.values(), np.float64, len(model.table))
+    return [*vocabulary_content(model.piece2id), *joined([*model.table]), score, model.unk_score, *flags]
+
+
+def _made_tables(model, charsmap, kinds, alone, white, mark, apart, cut, survey, goes_on):
+    "The tables, computed."
     units, pool = read_charsmap(charsmap) if charsmap else ([0] * 256, b"")
     numbers = np.zeros(266, np.int64)
     numbers[:256] = _byte_ids(model)

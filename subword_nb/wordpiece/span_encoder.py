@@ -15,6 +15,7 @@ import numpy as np
 
 from ..core.jit import entry, kernel, on_warm_up
 from ..core.simd import HEAD, buffer_of, decode_at
+from ..core.table_cache import joined, stored_tables, vocabulary_content
 from ..text.normalizers import Normalizer
 from ..text.splitters import PreTokenizer, WhitespaceSplit
 from subword_nb.text.word_scanners import (
@@ -257,7 +258,10 @@ def char_tables(
 @lru_cache(8)
 def _tables_of(normalizer, pre):
     "The tables of a normalizer and a splitter; vocabularies share them."
-    return char_tables(char_map(normalizer), splitter_classes(pre))
+    found, plain = char_map(normalizer), splitter_classes(pre)
+    codes = np.fromiter(found.changed, np.int64, len(found.changed))
+    content = [found.kinds, plain, codes, *joined([*found.changed.values()])]
+    return CharTables(*stored_tables("characters", content, lambda: char_tables(found, plain)))
 
 # %% ../../nbs/wordpiece/06_span_encoder.ipynb #4a8f96dc
 @kernel
@@ -351,10 +355,15 @@ class WordPieceSpanEncoder:
                 "encode without kernels"
             )
         unk = -1 if model.unk_piece is None else model.piece2id[model.unk_piece]
+        prefix = model.continuing_subword_prefix
         self.tables = (
             np.array([min(model.max_input_chars_per_word, 2**31), unk], np.int64),
             *_tables_of(normalizer, pre),
-            byte_trie(model.piece2id, prefix=model.continuing_subword_prefix),
+            *stored_tables(
+                "wordpiece trie",
+                [*vocabulary_content(model.piece2id), prefix],
+                lambda: [byte_trie(model.piece2id, prefix=prefix)],
+            ),
         )
 
     def span_kernel(
