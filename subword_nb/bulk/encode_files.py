@@ -263,7 +263,7 @@ def _long(tok, run, writer, item, found):
     import numpy as np
     from subword_nb.pipeline.encoder import encode_blocks
 
-    first = item
+    first = item._replace(cut=item.cut._replace(docs=[]))  # without its bytes, which would be held to the end
     is_row = is_json_lines(first.path)
 
     def sections():

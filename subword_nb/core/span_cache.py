@@ -369,7 +369,7 @@ class SpanTable:
         self,
         *,
         bits: int = 15,  # It starts with 2**bits slots of 32 bytes
-        limit: int = 1 << 28,  # Maximum size in bytes; beyond that the table is emptied
+        limit: int = 3 << 26,  # Maximum size in bytes; beyond that the table is emptied
         longest: int = 1 << 62,  # Spans of more bytes, at least 15, are not cached
     ):
         self.bits = bits
@@ -382,6 +382,11 @@ class SpanTable:
         # gaps: position among the ids, ends before it, slot
         self.gaps = tuple(np.empty(WAITING, kind) for kind in (np.uint64, np.int64, np.uint64))
 
+    def clear(self):
+        "Forget all spans, and give back the memory; not within a pass."
+        if self.arrays[3][0] > 1:
+            self.arrays = _empty(self.bits, self.longest)
+
     def __repr__(self):
         return f"SpanTable({int(self.arrays[3][0]) - 1} spans, {sum(a.nbytes for a in self.arrays):,} bytes)"
 
@@ -390,8 +395,12 @@ def _reserve(table, ids):
     "Ensure capacity for a number of spilled ids; indices of slots do not change."
     slots, keys, spill, count = table.arrays
     if count[2] + ids + 4 > len(spill):
-        spill = np.concatenate([spill, np.empty(len(spill) + ids + 4, np.uint32)])
-        table.arrays = slots, keys, spill, count
+        _lengthen(spill, ids + 4)
+
+
+def _lengthen(array, more):
+    "Enlarge an array in place, with capacity for `more` further elements: a copy would be a second one for a moment."
+    array.resize(len(array) + len(array) // (1 if array.nbytes < 1 << 24 else 4) + more, refcheck=False)
 
 
 def new_slots(
@@ -429,7 +438,7 @@ def _grow(table, key_bytes):
         move_slots(slots, bigger, np.uint64(count[3]))
         slots = bigger
     if short:
-        keys = np.concatenate([keys, np.zeros(len(keys) + key_bytes + 16, np.uint8)])
+        _lengthen(keys, key_bytes + 16)
     table.arrays = slots, keys, spill, count
 
 # %% ../../nbs/core/10_span_cache.ipynb #71f9c46d
@@ -448,6 +457,8 @@ def encode_spans(
     first: int = 0,  # The span to start with
 ) -> int:  # k; or the first span that is too long for the table, which is not written
     "Write the ids of the spans of a buffer."
+    if sum(a.nbytes for a in table.arrays) > table.limit:
+        table.clear()  # the ids of many long spans fill it between two passes, too
     if rescore_float32 is not None:
         return _settled(buffer, starts, k, table, id_buffer, span_kernel, encode_span, rescore_float32, first)
     j = first
@@ -564,6 +575,9 @@ def _settled(buffer, starts, k, table, id_buffer, span_kernel, encode_span, resc
     return k
 
 # %% ../../nbs/core/10_span_cache.ipynb #7d3e416f
+_RESCAN = 1 << 24  # Bytes after which a span without an end is scanned again at the latest
+
+
 def feed(
     scanner: Scanner,  # Splits bytes into spans
     blocks: Iterable[bytes],  # Text in UTF-8, separators between documents; no block ends inside a character
@@ -581,7 +595,7 @@ def feed(
         if starts is None or len(starts) < len(buffer):
             starts = np.empty(len(buffer), np.uint32)
         k = scanner.scan(buffer, n, last, starts)
-        wanted = 0 if k else 2 * n
+        wanted = 0 if k else n + min(n, _RESCAN)
         if not k:
             continue
         yield buffer, starts, k, place
@@ -628,12 +642,22 @@ def _new_buffer(n, size):
     return np.full(2 * HEAD + n + size + size // 16, SEPARATOR, np.uint8)
 
 
+_LONG = 1 << 22  # Bytes from which on a span without an end gets more memory than blocks need
+
+
 def _append(buffer, n, block, size):
     "Append a block to the n bytes of a buffer."
     m = len(block)
     if HEAD + n + m + HEAD > len(buffer):
-        # as long as no span ends, grow in place, so that there is never a second copy
-        buffer.resize(2 * HEAD + n + n // 16 + m + size // 16, refcheck=False)
+        length = 2 * HEAD + n + n // 64 + m + size // 16
+        if n < _LONG or len(buffer) > 9 * _LONG:
+            # as long as no span ends, grow in place, so that there is never a second copy
+            buffer.resize(length, refcheck=False)
+        else:
+            # memory of its own, which the system enlarges without a copy; only what is written is taken
+            longer = np.empty(max(length, 9 * _LONG + 1), np.uint8)
+            longer[: HEAD + n] = buffer[: HEAD + n]
+            buffer = longer
     buffer[HEAD + n : HEAD + n + m] = np.frombuffer(block, np.uint8)
     buffer[HEAD + n + m : 2 * HEAD + n + m] = SEPARATOR
     return buffer

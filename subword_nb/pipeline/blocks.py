@@ -668,6 +668,8 @@ def encode_stream(
             if longest is not None and n - ended > longest:
                 what = f"a stretch of text has more than {longest:,} bytes to encode as one"
                 check_limit("span_bytes", n - ended, what)
+            if n - ended > SIZES.python:
+                table.clear()  # its memory is needed for the span
             yield block
             n, before = n + before, len(block)
 
@@ -675,10 +677,11 @@ def encode_stream(
         ended = place + int(starts[k]) - int(starts[0])
         j = 0
         while j < k:
+            stop = min(k, j + SIZES.block)  # more only behind a long span
             j = encode_spans(
                 buffer,
                 starts,
-                k,
+                stop,
                 table,
                 id_buffer,
                 coder.span_kernel,
@@ -686,9 +689,11 @@ def encode_stream(
                 rescore_float32=rescore_float32,
                 first=j,
             )
-            if j < k:
+            if j < stop:
                 yield from _encode_long(coder, buffer[starts[j] : starts[j + 1]], id_buffer, rescore_float32)
                 j += 1
+            elif j < k:
+                yield int(id_buffer.state[0])
         yield int(id_buffer.state[0])
 
 # %% ../../nbs/pipeline/08_blocks.ipynb #d6399b3e
