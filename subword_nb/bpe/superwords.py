@@ -269,8 +269,11 @@ def _guess(total, wanted):
 
     if wanted <= 0 or float(total.sum()) >= 2**53:  # beyond, sums of counts are no longer exact
         return 1
-    place = max(0, len(total) - wanted)
-    return int(np.partition(total, place)[place]) // 2
+    some = total[total > total.mean()]  # most hashes occur seldom or never, and sorting them takes long
+    if len(some) < wanted:
+        some = total
+    place = max(0, len(some) - wanted)
+    return int(np.partition(some, place)[place]) // 2
 
 
 def _are_bytes(counts):
@@ -283,7 +286,10 @@ def _check_symbols(pieces, wide_counts):
     if isinstance(wide_counts, FlatCounts) and wide_counts.bytewise:
         import numpy as np
 
-        found = [bytes([b]) for b in np.flatnonzero(np.bincount(wide_counts.data, minlength=256))]
+        seen = np.zeros(256, np.bool_)
+        for a in range(0, len(wide_counts.data), WORK):
+            seen[wide_counts.data[a : a + WORK]] = True
+        found = [bytes([b]) for b in np.flatnonzero(seen)]
     else:
         texts = wide_counts.to_dict() if isinstance(wide_counts, FlatCounts) else wide_counts
         found = [*{s for p in texts for s in base_symbols(p)}]
