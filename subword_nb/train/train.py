@@ -27,6 +27,7 @@ from ..core.checks import check_limits
 from ..bpe.reference import first_pieces
 from ..bpe.model import BPE, Rules
 from ..bpe.boundless import boundless_model, boundless_train, run_pretokenizer, word_runs
+from ..bpe.characters import character_train
 from ..bpe.parity import Parity, parity_train
 from ..bpe.refined import RefinedRules, picky_train, refined_model, scaffold_train, trimmed
 from ..bpe.superwords import superword_train, wide_pretokenizer
@@ -503,6 +504,7 @@ def learn_bpe(
     picky: float | None = None,  # PickyBPE ("bpe"): remove pieces of which a merge takes more than this share
     scaffold: bool = False,  # Scaffold-BPE ("bpe"): leave pieces out that are only steps to others
     trim: int | None = None,  # Take pieces out that are tokens less often ("bpe")
+    whole_characters: bool = False,  # No piece ends within a character and holds another ("bpe")
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     on_progress: Callable | None = None,  # See `train`
     resume: Any = None,  # A snapshot of an earlier run on the same counts with the same options
@@ -531,7 +533,8 @@ def learn_bpe(
     given = {name: value for name, value in limits.items() if value is not None}
     refining = {"picky": picky, "scaffold": scaffold or None, "trim": trim}
     refining = {name: value for name, value in refining.items() if value is not None}
-    _check_variants(bytewise, superwords=superwords, parity=parity, **refining)
+    whole = {"whole_characters": True} if whole_characters else {}
+    _check_variants(bytewise, superwords=superwords, parity=parity, **refining, **whole)
     rules: Any
     if refining:
         _check_plain(dropout=dropout, ignore_merges=ignore_merges, limit_alphabet=limit_alphabet)
@@ -551,6 +554,9 @@ def learn_bpe(
     elif parity is not None:
         _check_plain(limit_alphabet=limit_alphabet)
         rules = parity_train(corpora or {}, vocab_size, parity=parity, **given, **run)
+    elif whole_characters:
+        _check_plain(limit_alphabet=limit_alphabet)
+        rules = character_train(counts, vocab_size, **given, **run)
     else:
         rules = bpe_train(counts, vocab_size, **limits, **marks, **run, resume=resume)
     encoding = dict(
@@ -994,7 +1000,7 @@ def train(
     fair = options.get("parity") is not None
     if fair:
         _check_fair(source, options, checkpoint)
-    for name in ("parity", "picky", "scaffold", "trim"):
+    for name in ("parity", "picky", "scaffold", "trim", "whole_characters"):
         if trace and options.get(name):
             raise ValueError(f"trace must be left out with {name}, got {trace!r}")
     findable = [*(t.content for t in specials), *options.get("user_defined", ())]
