@@ -33,6 +33,7 @@ MAY_NEED_NUMPY = {
     "bulk.span_places",
     "pipeline.runs",
     "train.span_counts",
+    "insight.constraint",
 }
 HEAVY = ["numba", "regex", "tqdm", "matplotlib"]
 DEV_ONLY = ["nbdev", "fastcore", "execnb", "IPython", "pytest"]

@@ -9,13 +9,11 @@ import pytest
 
 from subword_nb.corpus.documents import default_corpus
 from subword_nb.insight.canonical import (
-    Constraint,
     ValidPairs,
     canonicalize,
     cover,
     heal,
     is_canonical,
-    json_automaton,
     piece_table,
 )
 from subword_nb.tokenizer.tokenizer import Tokenizer
@@ -111,24 +109,3 @@ def test_a_published_vocabulary():
     healed = gpt2.heal("see http:")
     assert healed.prefix == b":" and healed.mask(parts=False)[gpt2.piece2id["://"]]
     assert not is_canonical(gpt2, gpt2.encode("see http:") + gpt2.encode("//"), pairs=ValidPairs(gpt2.model))
-
-
-@pytest.mark.slow
-def test_masks_of_json_over_a_large_vocabulary(shared_file):
-    "Each piece by itself gives the same mask, in states of every kind."
-    table = piece_table(Tokenizer.load(shared_file("vocab/tiktoken/cl100k_base.tiktoken")))
-    steps, ends = json_automaton(depth=2)
-    made = Constraint(table, steps, ends)
-    rows = [*map(list, steps)]
-    for begun in (b"", b'"', b'{"', b"[", b'["x"', b'"\\', b'"\xe4', b"[1", b'{"a": ', b"[[tr"):
-        state = made.step(0, begun)
-        wanted = set()
-        for data, id in zip(table.spelled, table.ids.tolist(), strict=True):
-            at = state
-            for byte in data:
-                at = rows[at][byte]
-                if at < 0:
-                    break
-            else:
-                wanted.add(id)
-        assert {i for i, ok in enumerate(made.mask(state).tolist()) if ok} == wanted, begun
