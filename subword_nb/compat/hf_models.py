@@ -295,6 +295,8 @@ class BPE(Model):
     ):
         self._begin()
         whole_number(kwargs.get("cache_capacity", 0))
+        if isinstance(vocab, str) or isinstance(merges, str):
+            _both_or_none(vocab, merges, "`vocab` and `merges`")
         if isinstance(vocab, str) and isinstance(merges, str):
             _warn_of_files("BPE")
             vocab, merges = _read("initializing BPE", BPE._files_read, vocab, merges)

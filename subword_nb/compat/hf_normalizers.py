@@ -47,7 +47,8 @@ class Normalizer(Component, family=True):
         "Normalize a text in place."
         checked(normalized, NormalizedString)
         if self.inner is not None:
-            call_python(lambda: self.inner.normalize(normalized))
+            with normalized.lent() as lent:
+                call_python(lambda: self.inner.normalize(lent))
         else:
             normalized.apply(self.native())
 

@@ -46,7 +46,8 @@ class PreTokenizer(Component, family=True):
         "Cut a text in place."
         checked(pretok, PreTokenizedString)
         if self.inner is not None:
-            call_python(lambda: self.inner.pre_tokenize(pretok))
+            with pretok.lent() as lent:
+                call_python(lambda: self.inner.pre_tokenize(lent))
             return
         pretok.split(self._cut)
 

@@ -9,7 +9,8 @@ __all__ = ['Regex', 'OffsetReferential', 'OffsetType', 'SplitDelimiterBehavior',
 
 # %% ../../nbs/compat/11_hf_strings.ipynb #5d0733b9
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from functools import partial
 from itertools import accumulate
@@ -239,7 +240,7 @@ class NormalizedString:
     ):
         self._whole = checked(sequence, str)
         self._span = 0, len(sequence)
-        self._text = Aligned(sequence)
+        self._text: Aligned | None = Aligned(sequence)  # None: no longer to be used
 
     @classmethod
     def of_aligned(
@@ -258,7 +259,18 @@ class NormalizedString:
     @property
     def aligned(self) -> Aligned:
         "The text with the position of each character in the whole original."
+        if self._text is None:
+            raise TokenizersError("Cannot use a NormalizedStringRefMut outside `normalize`")
         return self._text
+
+    @contextmanager
+    def lent(self) -> Iterator["NormalizedString"]:  # The same text in another object
+        "Lend the text to a custom normalizer: changes count, and later use is an error."
+        other = self.of_aligned(self.whole, self.aligned, span=self.span)
+        try:
+            yield other
+        finally:
+            self._text, other._text = other._text, None
 
     @property
     def whole(self) -> str:
@@ -273,7 +285,7 @@ class NormalizedString:
     @property
     def normalized(self) -> str:
         "What the text has become."
-        return self._text.text
+        return self.aligned.text
 
     @property
     def original(self) -> str:
@@ -285,7 +297,7 @@ class NormalizedString:
         normalizer: normalizers.Normalizer,  # One of the engine's
     ):
         "Let a normalizer of the engine change the text."
-        self._text = normalizer.align(self._text)
+        self._text = normalizer.align(self.aligned)
 
     def nfd(self):
         "Decompose characters."
@@ -309,7 +321,7 @@ class NormalizedString:
 
     def uppercase(self):
         "Raise the case of each character."
-        self._text = spread(self._text, [c.upper() for c in self.normalized])
+        self._text = spread(self.aligned, [c.upper() for c in self.normalized])
 
     def lstrip(self):
         "Drop white space at the beginning."
@@ -325,7 +337,7 @@ class NormalizedString:
 
     def clear(self):
         "Drop everything."
-        self._text = Aligned("", [], self._text.at)
+        self._text = Aligned("", [], self.aligned.at)
 
     def prepend(
         self,
@@ -341,9 +353,9 @@ class NormalizedString:
     ):
         "Append a text."
         if checked(s, str):
-            char_spans = self._text.char_spans()
-            last = char_spans[-1] if char_spans else (self._text.at, self._text.at)
-            self._text = Aligned(self.normalized + s, [*char_spans, *[last] * len(s)], self._text.at)
+            char_spans = self.aligned.char_spans()
+            last = char_spans[-1] if char_spans else (self.aligned.at, self.aligned.at)
+            self._text = Aligned(self.normalized + s, [*char_spans, *[last] * len(s)], self.aligned.at)
 
     def filter(
         self,
@@ -351,7 +363,7 @@ class NormalizedString:
     ):
         "Keep some of the characters."
         _check_callable(func, "filter", "fn(char) -> bool")
-        self._text = spread(self._text, [c if checked(func(c), bool) else "" for c in self.normalized])
+        self._text = spread(self.aligned, [c if checked(func(c), bool) else "" for c in self.normalized])
 
     def map(
         self,
@@ -359,7 +371,7 @@ class NormalizedString:
     ):
         "Replace each character by another."
         _check_callable(func, "map", "fn(char) -> char")
-        self._text = spread(self._text, [checked(func(c), str)[:1] for c in self.normalized])
+        self._text = spread(self.aligned, [checked(func(c), str)[:1] for c in self.normalized])
 
     def for_each(
         self,
@@ -388,15 +400,15 @@ class NormalizedString:
         "Cut the text at the matches of a pattern."
         source, behavior = pattern_of(pattern), behavior_of(behavior)
         if not self.normalized:
-            return [self.of_aligned(self._whole, self._text.slice(0, 0))]
+            return [self.of_aligned(self._whole, self.aligned.slice(0, 0))]
         if source == {"String": ""}:
-            return [self.of_aligned(self._whole, self._text)]
+            return [self.of_aligned(self._whole, self.aligned)]
         if "Regex" in source:  # which may match nothing, and so give empty parts
             matches = compile_pattern(source["Regex"], dialect="oniguruma").spans(self.normalized)
             pieces = cut(len(self.normalized), matches, behavior=behavior, keep_empty=True)
-            parts = [self._text.slice(*piece) for piece in pieces]
+            parts = [self.aligned.slice(*piece) for piece in pieces]
         else:
-            parts = Split(source, behavior).split_aligned(self._text)
+            parts = Split(source, behavior).split_aligned(self.aligned)
         return [self.of_aligned(self._whole, part) for part in parts]
 
     def slice(
@@ -407,7 +419,7 @@ class NormalizedString:
         found = _range_of(range, len(self.normalized))
         if found is None:
             return None
-        return self.of_aligned(self._whole, self._text.slice(*found))
+        return self.of_aligned(self._whole, self.aligned.slice(*found))
 
     def __getitem__(self, range):
         return self.slice(range)
@@ -416,6 +428,8 @@ class NormalizedString:
         return self.normalized
 
     def __repr__(self):
+        if self._text is None:
+            return object.__repr__(self)
         return f'NormalizedString(original="{self.original}", normalized="{self.normalized}")'
 
     def __reduce__(self):
@@ -460,6 +474,7 @@ class PreTokenizedString:
     ):
         self._whole = checked(s, str)
         self._parts: list[tuple[NormalizedString, list[Token] | None]] = [(NormalizedString(s), None)]
+        self._is_over = False  # True: no longer to be used
 
     @classmethod
     def of_aligned(
@@ -475,7 +490,19 @@ class PreTokenizedString:
     @property
     def parts(self) -> list[tuple[NormalizedString, list[Token] | None]]:
         "The parts in order, each with its tokens."
+        if self._is_over:
+            raise TokenizersError("Cannot use a PreTokenizedStringRefMut outside `pre_tokenize`")
         return self._parts
+
+    @contextmanager
+    def lent(self) -> Iterator["PreTokenizedString"]:  # The same text in another object
+        "Lend the text to a custom pre-tokenizer: changes count, and later use is an error."
+        other = PreTokenizedString(self._whole)
+        other._parts = self.parts
+        try:
+            yield other
+        finally:
+            self._parts, other._is_over = other._parts, True
 
     def split(
         self,
@@ -486,7 +513,7 @@ class PreTokenizedString:
             func, "split", "fn(index: int, normalized: NormalizedString) -> List[NormalizedString]"
         )
         parts: list = []
-        for i, (text, tokens) in enumerate(self._parts):
+        for i, (text, tokens) in enumerate(self.parts):
             if tokens is not None:
                 parts.append((text, tokens))
                 continue
@@ -504,9 +531,10 @@ class PreTokenizedString:
     ):
         "Change every part that has no tokens yet."
         _check_callable(func, "normalize", "fn(normalized: NormalizedString)")
-        for text, tokens in self._parts:
+        for text, tokens in self.parts:
             if tokens is None:
-                call_python(func, text)
+                with text.lent() as part:
+                    call_python(func, part)
 
     def tokenize(
         self,
@@ -515,7 +543,7 @@ class PreTokenizedString:
         "Give every part its tokens."
         _check_callable(func, "tokenize", "fn(str) -> List[Token]")
         parts: list = []
-        for text, tokens in self._parts:
+        for text, tokens in self.parts:
             if tokens is None:
                 tokens = call_python(func, text.normalized)
                 call_python(checked, tokens, list)
@@ -539,7 +567,7 @@ class PreTokenizedString:
             return len(text.encode("utf-8")) if offset_type == "byte" else len(text)
 
         out, at = [], 0
-        for text, tokens in self._parts:
+        for text, tokens in self.parts:
             if offset_referential == "original":
                 start, end = (length(self._whole[:i]) for i in text.span)
             else:
@@ -560,6 +588,8 @@ class PreTokenizedString:
         raise TypeError("cannot pickle 'tokenizers.PreTokenizedString' object")
 
     def __repr__(self):
+        if self._is_over:
+            return object.__repr__(self)
         return f"PreTokenizedString({[text.normalized for text, _ in self._parts]!r})"
 
 # %% ../../nbs/compat/11_hf_strings.ipynb #ca1294e1

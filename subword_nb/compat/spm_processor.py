@@ -67,10 +67,12 @@ def _formed(text, kind, *, is_bytes=False, with_text=False):
 
 
 def _as_array(ids):
-    "Ids as an array."
+    "Ids as an array that cannot be written to, like the other library's."
     import numpy as np
 
-    return np.array(ids, np.int32)
+    found = np.array(ids, np.int32)
+    found.flags.writeable = False
+    return found
 
 
 def _offset_mapping(text, is_bytes, with_text):
@@ -581,34 +583,46 @@ class SentencePieceProcessor:
     def sample_encode_and_score_as_ids(
         self,
         input: Any,  # A text, or a list of texts
+        num_samples: int | None = None,  # How many segmentations; None: 1
+        alpha: float | None = None,  # Exponent of the probabilities; None: 1
         **options: Any,  # As for the method named below
     ) -> Any:  # (ids, score) pairs
         "`sample_encode_and_score` with out_type=int."
-        return self.sample_encode_and_score(input, int, **options)
+        return self.sample_encode_and_score(input, int, num_samples=num_samples, alpha=alpha, **options)
 
     def sample_encode_and_score_as_pieces(
         self,
         input: Any,  # A text, or a list of texts
+        num_samples: int | None = None,  # How many segmentations; None: 1
+        alpha: float | None = None,  # Exponent of the probabilities; None: 1
         **options: Any,  # As for the method named below
     ) -> Any:  # (pieces, score) pairs
         "`sample_encode_and_score` with out_type=str."
-        return self.sample_encode_and_score(input, str, **options)
+        return self.sample_encode_and_score(input, str, num_samples=num_samples, alpha=alpha, **options)
 
     def sample_encode_and_score_as_serialized_proto(
         self,
         input: Any,  # A text, or a list of texts
+        num_samples: int | None = None,  # How many segmentations; None: 1
+        alpha: float | None = None,  # Exponent of the probabilities; None: 1
         **options: Any,  # As for the method named below
     ) -> Any:  # bytes
         '`sample_encode_and_score` with out_type="serialized_proto".'
-        return self.sample_encode_and_score(input, "serialized_proto", **options)
+        return self.sample_encode_and_score(
+            input, "serialized_proto", num_samples=num_samples, alpha=alpha, **options
+        )
 
     def sample_encode_and_score_as_immutable_proto(
         self,
         input: Any,  # A text, or a list of texts
+        num_samples: int | None = None,  # How many segmentations; None: 1
+        alpha: float | None = None,  # Exponent of the probabilities; None: 1
         **options: Any,  # As for the method named below
     ) -> Any:  # Segmentations
         '`sample_encode_and_score` with out_type="immutable_proto".'
-        return self.sample_encode_and_score(input, "immutable_proto", **options)
+        return self.sample_encode_and_score(
+            input, "immutable_proto", num_samples=num_samples, alpha=alpha, **options
+        )
 
     def calculate_entropy(
         self,

@@ -87,6 +87,16 @@ class TextPiece:
         "The surface as bytes."
         return encoded(self.surface)
 
+# %% ../../nbs/compat/30_spm_text.ipynb #e20d8f43
+class _Row(tuple):
+    "A tuple whose slices are lists."
+
+    __slots__ = ()
+
+    def __getitem__(self, at):
+        found = super().__getitem__(at)
+        return list(found) if isinstance(at, slice) else found
+
 # %% ../../nbs/compat/30_spm_text.ipynb #c47dd4bf
 @dataclass(frozen=True)
 class SentencePieceText:
@@ -96,6 +106,9 @@ class SentencePieceText:
     pieces: tuple[TextPiece, ...] = ()  # From left to right
     score: float = 0.0  # Natural-log score of the segmentation, a 32-bit float
     has_score: bool = False  # Is there a score?
+
+    def __post_init__(self):
+        object.__setattr__(self, "pieces", _Row(self.pieces))
 
     def text_as_bytes(self) -> bytes:  # As they were given
         "The text as bytes."
@@ -133,6 +146,9 @@ class NBestSentencePieceText:
     "Several segmentations of a text."
 
     nbests: tuple[SentencePieceText, ...] = ()  # The best first
+
+    def __post_init__(self):
+        object.__setattr__(self, "nbests", _Row(self.nbests))
 
     def SerializeToString(self) -> bytes:  # A message of protobuf
         "The bytes of this object."

@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, lru_cache, partial
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -92,7 +93,9 @@ class Encoding:
         if explicit_n_vocab:
             _check_n_vocab(explicit_n_vocab, len(mergeable_ranks) + len(special_tokens), self.max_token_value)
         self._special_token_values = set(special_tokens.values())
-        self._tok = _tokenizer(name, pat_str, mergeable_ranks, special_tokens)
+        own_ids = _own_ids(mergeable_ranks, special_tokens, self.max_token_value + 1)
+        self._moved = {own_ids[token]: i for token, i in special_tokens.items() if own_ids[token] != i}
+        self._tok = _tokenizer(name, pat_str, mergeable_ranks, own_ids)
 
     def __repr__(self):
         return f"<Encoding {self.name!r}>"
@@ -126,7 +129,10 @@ class Encoding:
         "The ids of a text as an array."
         allowed = self._allowed([text], allowed_special, disallowed_special)
         text.encode("utf-8")  # raises UnicodeEncodeError
-        return self._tok.encode_array(text, allowed_special=allowed)
+        found = self._tok.encode_array(text, allowed_special=allowed)
+        for own, given in self._moved.items():
+            found[found == own] = given
+        return found
 
     def encode_ordinary_batch(
         self,
@@ -153,12 +159,14 @@ class Encoding:
         allowed = self._allowed(texts, allowed_special, disallowed_special)
         threads = min(num_threads, cpu_count())
         try:
-            return self._tok.encode_batch(texts, allowed_special=allowed, threads=threads).tolist()
+            found = self._tok.encode_batch(texts, allowed_special=allowed, threads=threads)
         except ValueError:
             if not any(map(_has_surrogates, texts)):
                 raise
-        texts = [_repaired(t) if _has_surrogates(t) else t for t in texts]
-        return self._tok.encode_batch(texts, allowed_special=allowed, threads=threads).tolist()
+            texts = [_repaired(t) if _has_surrogates(t) else t for t in texts]
+            found = self._tok.encode_batch(texts, allowed_special=allowed, threads=threads)
+        rows = found.tolist()
+        return [self._given(row) for row in rows] if self._moved else rows
 
     def encode_with_unstable(
         self,
@@ -170,7 +178,10 @@ class Encoding:
         "The ids that stay whatever follows, and the completions."
         allowed = self._allowed([text], allowed_special, disallowed_special)
         text.encode("utf-8")  # raises UnicodeEncodeError
-        return self._tok.encode_with_unstable(text, allowed_special=allowed, disallowed_special=())
+        stable, completions = self._tok.encode_with_unstable(
+            text, allowed_special=allowed, disallowed_special=()
+        )
+        return self._given(stable), completions
 
     def encode_single_token(
         self,
@@ -317,11 +328,15 @@ class Encoding:
         if not found or not found.search(text):
             allowed = None  # as the tokenizer has it: none is found
         try:
-            return self._tok.encode(text, allowed_special=allowed)
+            return self._given(self._tok.encode(text, allowed_special=allowed))
         except ValueError:
             if not _has_surrogates(text):
                 raise
         return self._ids(_repaired(text), allowed or ())
+
+    def _given(self, ids):
+        "Ids with those of special tokens as the caller gave them."
+        return [self._moved.get(i, i) for i in ids] if self._moved else ids
 
     def _encode_single_piece(self, text_or_bytes):
         "The ids of a text that is not split."
@@ -368,6 +383,12 @@ def _tokenizer(name, pat_str, ranks, special_tokens):
         ranks, pattern=pattern, special_tokens=special_tokens, name=name, label=name, complete=False
     )
     return Tokenizer(**parts._replace(allowed_special=())._asdict())
+
+
+def _own_ids(ranks, special_tokens, first):
+    "The ids of special tokens, from `first` on for one whose id is a rank."
+    taken, free = set(ranks.values()), count(first)
+    return {token: next(free) if i in taken else i for token, i in special_tokens.items()}
 
 
 def _check_n_vocab(expected, n_tokens, highest):

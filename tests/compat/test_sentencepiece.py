@@ -463,6 +463,10 @@ def test_scores_of_samples(unigram):
     found = unigram.sample_encode_and_score("hugs", out_type=str, num_samples=4, wor=True, include_best=True)
     assert found[0] == (unigram.encode("hugs", out_type=str), 0.0)
     assert len({tuple(pieces) for pieces, _ in found}) == 4 and all(score <= 0 for _, score in found)
+    drawn = unigram.sample_encode_and_score_as_pieces("hugs", 5)  # 0.2.0 takes the number by position
+    assert len(drawn) == 5 and len(unigram.sample_encode_and_score_as_ids("hugs", 2, 0.5)) == 2
+    assert len(unigram.sample_encode_and_score_as_immutable_proto("hugs", 3).nbests) == 3
+    assert isinstance(unigram.sample_encode_and_score_as_serialized_proto("hugs", 3), bytes)
     entropy = -sum(math.exp(p) * p for p in probability.values())
     assert unigram.calculate_entropy("hugs", 1.0) == pytest.approx(entropy, abs=1e-4)
     assert unigram.calculate_entropy(["hugs", ""], alpha=1.0)[1] == 0
@@ -566,7 +570,10 @@ def test_objects_cannot_be_changed(unigram):
         proto.pieces[0].piece = "x"
     best = unigram.nbest_encode("hugs", nbest_size=3, out_type="immutable_proto")
     assert [t.score for t in best.nbests] == sorted((t.score for t in best), reverse=True)
-    assert {p.piece for p in best[0].pieces[::-1]} == {p.piece for p in proto.pieces}
+    assert best[0].pieces[::-1] == list(reversed(best[0].pieces)) and best.nbests[:1] == [best[0]]
+    array = unigram.encode("hugs", return_type="numpy")
+    with pytest.raises(ValueError, match="read-only"):
+        array[0] = 1
     assert hash(proto) == hash(unigram.encode("hugs", out_type="immutable_proto"))
 
 

@@ -288,16 +288,33 @@ def test_tables_that_say_little_are_equal(tiktoken):
     assert toy(face, **word).encode("xabab") == toy(tiktoken, **word).encode("xabab") == [257, 257]
 
 
+@pytest.mark.peers
+def test_special_tokens_with_the_id_of_a_rank(tiktoken):
+    "Such a token is found, and its id spells the token with the rank."
+    shared = {"<|a|>": 256, "<|b|>": 900, "<|c|>": 97}
+    theirs, ours = (toy(lib, special_tokens=shared) for lib in (tiktoken, face))
+    for text in ("aa<|a|>b<|b|><|c|>aa", "<|c|>", "aab", "\ud83d<|a|>"):
+        for allowed in ("all", {"<|a|>"}, {"<|b|>", "<|c|>"}, set()):
+            options = {"allowed_special": allowed, "disallowed_special": ()}
+            ids = theirs.encode(text, **options)
+            assert ours.encode(text, **options) == ids, (text, allowed)
+            assert ours.encode_batch([text, text], **options) == [ids, ids]
+            assert ours.decode_bytes(ids) == theirs.decode_bytes(ids)
+            if text.isascii():
+                assert ours.encode_to_numpy(text, **options).tolist() == ids
+                (stable, ends), wanted = (e.encode_with_unstable(text, **options) for e in (ours, theirs))
+                assert stable == wanted[0] and sorted(ends) == sorted(wanted[1])
+    assert ours.n_vocab == theirs.n_vocab == 901
+    assert pickle.loads(pickle.dumps(ours)).encode("<|a|>", allowed_special="all") == [256]
+    assert ours.encode_single_token("<|a|>") == theirs.encode_single_token("<|a|>") == 256
+
+
 # Without it
 
 
 def test_what_differs_on_purpose():
     with pytest.raises(ValueError, match="ranks must give each token a rank of its own, got 0 for "):
         toy(face, mergeable_ranks=BYTES | {b"ab": 0})
-    with pytest.raises(
-        ValueError, match="special_tokens must have ids that are no ranks, got 'x' with the id 256"
-    ):
-        toy(face, special_tokens={"x": 256})
     enc = toy(face, pat_str=r"\s+(?!\S)|\s+|\S+")
     assert enc.encode(" " * 300_000) == [262] * 150_000
 

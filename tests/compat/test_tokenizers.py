@@ -155,6 +155,8 @@ d.Sequence([d.ByteFallback(), d.Fuse()])
 m.BPE()
 m.BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")], dropout=0.5, unk_token="a")
 m.BPE({"a": 0})
+m.BPE(vocab="vocab.json")
+m.BPE(merges="merges.txt")
 m.BPE({"a": 0}, [("a", "b")])
 m.BPE(dropout=1.5)
 m.BPE(cache_capacity=-1)
@@ -608,6 +610,53 @@ def test_components_in_python(theirs):
             tok.to_str()
         with pytest.raises(Exception, match="Error while attempting to pickle Tokenizer"):
             pickle.dumps(tok)
+
+
+class Keeper:
+    "A component that keeps what it was given."
+
+    def normalize(self, text):
+        self.text = text
+        text.lowercase()
+
+    def pre_tokenize(self, text):
+        self.text = text
+        text.normalize(self.part)
+
+    def part(self, text):
+        self.inner = text
+        text.append("!")
+
+
+@pytest.mark.peers
+def test_texts_are_lent_to_components(theirs):
+    "What a custom component keeps cannot be used later; the text that the caller gave can."
+    for lib in (theirs, face):
+        keeper = Keeper()
+        text = lib.NormalizedString("AB")
+        steps = lib.normalizers.Sequence(
+            [lib.normalizers.Normalizer.custom(keeper), lib.normalizers.Prepend(">")]
+        )
+        steps.normalize(text)
+        assert text.normalized == ">ab"
+        for call in (lambda k=keeper: k.text.normalized, lambda k=keeper: k.text.replace("a", "b")):
+            with pytest.raises(Exception, match="Cannot use a NormalizedStringRefMut outside `normalize`"):
+                call()
+        text = lib.PreTokenizedString("A b")
+        lib.pre_tokenizers.PreTokenizer.custom(keeper).pre_tokenize(text)
+        assert text.get_splits() == [("A b!", (0, 3), None)]
+        for call in (
+            lambda k=keeper: k.text.get_splits(),
+            lambda k=keeper: k.text.split(lambda i, n: [n]),
+            lambda k=keeper: k.text.normalize(lambda n: None),
+        ):
+            with pytest.raises(
+                Exception, match="Cannot use a PreTokenizedStringRefMut outside `pre_tokenize`"
+            ):
+                call()
+        with pytest.raises(Exception, match="Cannot use a NormalizedStringRefMut"):
+            keeper.inner.nfc()
+        assert "object at" in repr(keeper.text)
 
 
 STEPS = ["nfd", "nfc", "nfkd", "nfkc", "lowercase", "uppercase", "lstrip", "rstrip", "strip", "clear"]
