@@ -27,6 +27,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import docsite_home
+import docsite_lessons
 import docsite_playground
 import docsite_references
 import docsite_search
@@ -286,6 +287,10 @@ def pandoc_variables(page: Page, sections: list[Section], site: dict) -> dict:
         "playground": page.source == docsite_playground.PAGE,
         "home": page.source == docsite_home.PAGE,
     }
+    if page.source in docsite_lessons.LESSONS:
+        cells = docsite_lessons.lesson_cells(ROOT / site["repo-subdir"] / page.source)
+        variables["lesson"] = page.target.removesuffix(".html")
+        variables["exercises"] = str(sum("check" in cell for cell in cells))
     if at:
         variables["previous"] = item(order[at - 1])
     if at + 1 < len(order):
@@ -337,7 +342,8 @@ def render_page(page: Page, nb, sections: list, site: dict, work: Path) -> str:
     from docsite_cells import page_markdown, painted_page
 
     try:
-        text = pandoc(page_markdown(nb), pandoc_variables(page, sections, site), work)
+        runs = page.source in docsite_lessons.LESSONS
+        text = pandoc(page_markdown(nb, runs=runs), pandoc_variables(page, sections, site), work)
     except (SystemExit, ValueError) as e:
         raise SystemExit(f"{page.source}: {e}") from e
     return re.sub(
@@ -403,6 +409,8 @@ def write_site(out: Path, work: Path, say: Callable) -> int:  # Number of pages
     if docsite_playground.PAGE in targets:
         say("writing the playground")
         docsite_playground.write_playground(out)
+        nbs, lessons = ROOT / site["repo-subdir"], [s for s in docsite_lessons.LESSONS if s in targets]
+        docsite_lessons.write_lessons(out / "playground", nbs, {s: targets[s] for s in lessons})
         top = docsite_home.home_top(out / "playground")
     texts = render_pages(pages, sections, targets, site, work, top)
     for target, text in texts.items():

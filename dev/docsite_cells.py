@@ -79,9 +79,11 @@ def painted_page(
 def div(
     content: str,
     *classes: str,
+    **data: str,  # Name of a data attribute → its value
 ) -> str:  # A fenced div; blank lines keep it apart from its neighbours
     "Wrap markdown in a div."
-    return f"\n::: {{{' '.join('.' + c for c in classes)}}}\n\n{content}\n\n:::\n"
+    attributes = [*("." + c for c in classes), *(f'data-{name}="{value}"' for name, value in data.items())]
+    return f"\n::: {{{' '.join(attributes)}}}\n\n{content}\n\n:::\n"
 
 
 def joined(value) -> str:
@@ -178,6 +180,8 @@ def render_outputs(cell, options: dict, prefix: str) -> str:
 def render_code(
     cell,  # A code cell
     number: int,  # Its place in the notebook
+    *,
+    runs: bool = False,  # Can the page run it? Then it has the cell's id.
 ) -> str:
     "One code cell with its outputs."
     options, code = split_options(cell["source"])
@@ -200,11 +204,14 @@ def render_code(
                 + "\n"
                 + raw_html("</details>")
             )
-    return div(f"{shown}\n\n{outputs}", "cell") if shown or outputs else ""
+    data = {"cell": cell["id"]} if runs and shown else {}
+    return div(f"{shown}\n\n{outputs}", "cell", **data) if shown or outputs else ""
 
 
 def page_markdown(
     nb,  # A notebook after nbdev's processors
+    *,
+    runs: bool = False,  # Can the page run its cells?
 ) -> str:  # Markdown for pandoc, without the title
     "The whole notebook as one text, so that a callout may open in one cell and close in another."
     parts = []
@@ -214,5 +221,5 @@ def page_markdown(
         ):
             parts.append(joined(cell.source))
         elif cell.cell_type == "code":
-            parts.append(render_code(cell, i))
+            parts.append(render_code(cell, i, runs=runs))
     return "\n\n".join(p for p in parts if p.strip()) + "\n"

@@ -100,6 +100,9 @@ def write_playground(
     folder = out / "playground"
     folder.mkdir(parents=True)
     for file in (
+        HERE / "engine.js",
+        HERE / "lesson.js",
+        HERE / "lesson.py",
         HERE / "page.js",
         HERE / "page.css",
         HERE / "worker.js",

@@ -4,6 +4,8 @@ Nothing fails to load, nothing is too wide, everybody can read it, notebooks run
 """
 
 import importlib.util
+import json
+import re
 import shutil
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -239,3 +241,71 @@ def test_notebooks_run_in_jupyterlab(chrome, tmp_path):
             failed |= {f"{name}, code cell {c['cell']}": c["error"] for c in cells if c["error"]}
             page.close()
     assert not failed
+
+
+@pytest.fixture
+def lesson(chrome, address, built_site):
+    "A lesson on a phone, and everything that it loads."
+    if not (built_site / "playground" / "pyodide").is_dir():
+        pytest.skip(browser.excuse("the site was built without Pyodide: npm ci --prefix dev/web"))
+    window = chrome.new_context(viewport={"width": 390, "height": 800}, color_scheme="light")
+    page, loaded = window.new_page(), []
+    wrong = browser.watch(page)
+    page.on("request", lambda r: loaded.append(r.url))
+    page.goto(f"{address}/bpe/reference.html")
+    yield page, loaded
+    window.close()
+    assert not wrong
+
+
+def ran(page, action) -> None:
+    "Do something that runs cells, and wait until they have run."
+    before = int(page.evaluate("document.querySelector('.run-bar').dataset.ran ?? 0"))
+    action()
+    page.wait_for_selector(f'.run-bar[data-ran="{before + 1}"]', timeout=300_000)
+
+
+def test_a_lesson_runs_and_checks_where_it_is_read(lesson):
+    page, loaded = lesson
+    page.wait_for_load_state("networkidle")
+    assert not any("playground" in url for url in loaded)
+    page.get_by_role("button", name="Run this lesson").click()
+    page.get_by_text("0 of 4 exercises solved").wait_for(timeout=300_000)
+
+    cell = page.locator('[data-cell="1e0f26c0"]')  # toy = bpe_train_ref(TOY_COUNTS, vocab_size=10, …)
+    cell.get_by_role("button", name="Edit").click()
+    code = cell.get_by_label("Code of this cell")
+    code.fill(code.input_value().replace("vocab_size=10", "vocab_size=8"))
+    ran(page, lambda: code.press("Control+Enter"))
+    assert "merges=[('u', 'g')]" in cell.locator(".out").inner_text()
+    code.fill("while True: pass\nprint(")
+    ran(page, lambda: code.press("Shift+Enter"))
+    assert "SyntaxError" in cell.locator(".out-error").inner_text()
+    cell.get_by_role("button", name="Undo edits").click()
+    assert "merges=[('u', 'g'), ('u', 'n')" in cell.locator(".out").inner_text()
+
+    answer, check = page.get_by_label("check_fourth").first, page.get_by_role("button", name="Check").first
+    verdict = page.locator(".ls-verdict").first
+    ran(page, check.click)
+    assert "in place of the dots" in verdict.inner_text()
+    answer.fill('check_fourth(("u", "g"), 20)')
+    ran(page, check.click)
+    assert verdict.inner_text().startswith("Not yet: this pair is merged already")
+    answer.fill("pass")
+    ran(page, check.click)
+    assert verdict.inner_text() == "Call check_fourth with your answer."
+    answer.fill('check_fourth(("p", "un"), 12)')
+    ran(page, check.click)
+    assert verdict.inner_text() == "Solved."
+    assert browser.sideways(page) == "" and (NO_AXE or browser.axe(page, COMMON) == [])
+    page.reload()
+    assert "You solved 1 of 4 exercises" in page.locator(".run-bar").inner_text()
+
+
+def test_every_cell_of_the_running_lessons_is_on_its_page(built_site):
+    for path in (built_site / "playground" / "lessons").rglob("*.json"):
+        text = (built_site / path.relative_to(built_site / "playground" / "lessons")).with_suffix(".html")
+        on_page = re.findall(r'data-cell="(\w+)"', text.read_text(encoding="utf-8"))
+        cells = json.loads(path.read_text(encoding="utf-8"))
+        assert on_page and set(on_page) <= {c["id"] for c in cells}
+        assert any(c.get("check") for c in cells) and all(c["id"] in on_page for c in cells if "check" in c)

@@ -297,3 +297,16 @@ def test_a_lesson_opens_without_its_plumbing(name):
         )
     shown = [c.id for c in nb.code_cells if "exports" in c.directives]
     assert shown and not collapsed & set(shown), "what a lesson teaches is open"
+
+
+@pytest.mark.parametrize("folder", ["tutorials", "howto"])
+def test_a_tutorial_opens_with_its_title(folder):
+    "In JupyterLab hidden cells and imports are collapsed."
+    for nb in ALL:
+        if nb.path.parent != NBS / folder:
+            continue
+        cells = json.loads(nb.path.read_text(encoding="utf-8"))["cells"]
+        assert cells[0]["cell_type"] == "markdown" and "".join(cells[0]["source"]).startswith("# ")
+        collapsed = {c["id"] for c in cells if c["metadata"].get("jupyter", {}).get("source_hidden")}
+        wanted = {c.id for c in nb.code_cells if "hide" in c.directives or import_only(c)}
+        assert wanted <= collapsed, f"{nb.path.name}: collapse {wanted - collapsed} in JupyterLab"

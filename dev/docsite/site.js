@@ -73,6 +73,27 @@ function reachable(from) {
 reachable(document);
 document.addEventListener("toggle", (e) => { if (e.target.open) reachable(e.target); }, true);
 
+// ---------- a lesson that can run: nothing is loaded before its button is pressed ----------
+const runBar = one(".run-bar");
+if (runBar && location.protocol.startsWith("http")) {
+  const button = one("button", runBar), status = one("p", runBar);
+  try {
+    const { solved } = JSON.parse(localStorage.getItem(`lesson ${runBar.dataset.lesson}`) ?? "{}");
+    if (solved?.length) status.textContent = `You solved ${solved.length} of ${runBar.dataset.exercises} exercises. ${status.textContent}`;
+  } catch (e) { /* private windows may refuse */ }
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    try {
+      const { begin } = await import(new URL(`${root.dataset.root}playground/lesson.js`, location.href));
+      await begin(runBar);
+    } catch (e) {
+      status.textContent = `The lesson could not start: ${e.message}.`;
+      button.disabled = false;
+    }
+  });
+  runBar.hidden = false;
+}
+
 // ---------- search: pagefind's index, loaded at the first use; a page opened as a file has none ----------
 const finder = one(".finder"), query = one("#site--query"), found = one(".found"), count = one(".count"), searchButton = one(".search");
 let engine;

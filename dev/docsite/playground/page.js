@@ -1,4 +1,5 @@
 // The playground: choose a tokenizer, type, look. The tokenizers run in a worker, which is ended when it takes too long.
+import { Broken, Engine, el } from "./engine.js";
 import { printable, render } from "./view.js";
 
 const MOST_TEXT = 5000; // code points of a text
@@ -26,56 +27,6 @@ const SAMPLES = {
 };
 const PATTERNS = ["gpt2", "cl100k", "o200k", "llama3", "qwen2", "whitespace", "whitespace_split"]; // what a list of ranks may be read with
 const here = new URL(".", import.meta.url);
-
-function el(tag, attributes = {}, ...children) {
-  const node = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else node.setAttribute(name, value === true ? "" : value);
-  }
-  node.append(...children);
-  return node;
-}
-
-// ---------- the worker: one question at a time, each with a time limit ----------
-
-class Broken extends Error {}
-
-class Engine {
-  constructor(limits) { this.limits = limits; this.worker = null; this.count = 0; this.line = Promise.resolve(); }
-
-  /** Ask the worker; questions wait for each other. A refusal is an Error, an end of the worker is a Broken. */
-  ask(operation, args = {}, moved = []) {
-    const answer = this.line.then(() => this.#ask(operation, args, moved));
-    this.line = answer.catch(() => {});
-    return answer;
-  }
-  async #ask(operation, args, moved) {
-    if (!this.worker) {
-      this.worker = new Worker(new URL("worker.js", here), { type: "module" });
-      await this.#once("start", {}, []);
-    }
-    const found = JSON.parse(await this.#once(operation, args, moved));
-    if (found.error !== undefined) throw new Error(found.error);
-    return found;
-  }
-  #once(operation, args, moved) {
-    const id = ++this.count, { worker } = this, seconds = this.limits[operation];
-    return new Promise((resolve, reject) => {
-      const end = (why) => { clearTimeout(timer); worker.terminate(); if (this.worker === worker) this.worker = null; reject(new Broken(why)); };
-      const timer = setTimeout(() => end(`it took more than ${seconds} seconds and was stopped`), seconds * 1000);
-      worker.onmessage = ({ data }) => {
-        if (data.id !== id) return;
-        if (data.broken !== undefined) { end(`Python in this page stopped (${data.broken})`); return; }
-        clearTimeout(timer);
-        resolve(data.json);
-      };
-      worker.onerror = (e) => { e.preventDefault(); end(`Python could not start in this page${e.message ? ` (${e.message})` : ""}`); };
-      worker.postMessage({ id, operation, args }, moved);
-    });
-  }
-}
 
 // ---------- the page ----------
 

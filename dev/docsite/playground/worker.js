@@ -8,15 +8,16 @@ const bytes = async (name) => {
   return new Uint8Array(await answer.arrayBuffer());
 };
 
+const MODULES = ["glue.py", "learn.py", "lesson.py"]; // what is called in Python
+
 async function start() {
-  const parts = Promise.all([bytes("package.zip"), bytes("glue.py"), bytes("learn.py")]);
+  const parts = Promise.all([bytes("package.zip"), ...MODULES.map(bytes)]);
   const py = await loadPyodide({ indexURL: `${here}pyodide/`, stdout: () => {}, stderr: () => {} });
-  const [zip, glue, learn] = await parts;
+  const [zip, ...modules] = await parts;
   py.unpackArchive(zip, "zip", { extractDir: "/package" });
-  py.FS.writeFile("/package/glue.py", glue);
-  py.FS.writeFile("/package/learn.py", learn);
+  modules.forEach((data, i) => py.FS.writeFile(`/package/${MODULES[i]}`, data));
   py.runPython("import sys; sys.path.insert(0, '/package')");
-  return { py, glue: py.pyimport("glue") };
+  return py;
 }
 const ready = start();
 
@@ -36,10 +37,10 @@ function tooDeep(data) {
   }
   return false;
 }
-function load(glue, py, files, options) {
+function load(py, files, options) {
   const deep = files.find(({ data }) => tooDeep(new Uint8Array(data)));
   if (deep) return JSON.stringify({ error: `${deep.name} is nested deeper than ${LEVELS} levels; no tokenizer file is` });
-  return glue.try_load(put(py, files), JSON.stringify(options ?? {}));
+  return py.pyimport("glue").try_load(put(py, files), JSON.stringify(options ?? {}));
 }
 
 // The files of a tokenizer into an empty folder; a name keeps letters, digits, dots, dashes and underscores.
@@ -52,11 +53,14 @@ function put(py, files) {
 
 const OPERATIONS = {
   start: async () => "{}",
-  fetch: async ({ py, glue }, { file, place }) => glue.try_load(put(py, [{ name: file, data: await bytes(file) }]), "{}", place ?? "current"),
-  load: async ({ py, glue }, { files, options }) => load(glue, py, files, options),
-  learn: async ({ glue }, { text, algorithm, size }) => glue.try_learn(text, algorithm, size),
-  explain: async ({ glue }, { text }) => glue.try_explain(text),
-  compare: async ({ glue }, { text, names }) => glue.try_compare(text, ...names),
+  fetch: async (py, { file, place }) => py.pyimport("glue").try_load(put(py, [{ name: file, data: await bytes(file) }]), "{}", place ?? "current"),
+  load: async (py, { files, options }) => load(py, files, options),
+  learn: async (py, { text, algorithm, size }) => py.pyimport("glue").try_learn(text, algorithm, size),
+  explain: async (py, { text }) => py.pyimport("glue").try_explain(text),
+  compare: async (py, { text, names }) => py.pyimport("glue").try_compare(text, ...names),
+  begin: async (py) => py.pyimport("lesson").begin(),
+  run: async (py, { source }) => py.pyimport("lesson").run(source),
+  check: async (py, { source, name }) => py.pyimport("lesson").check(source, name),
 };
 
 addEventListener("message", async ({ data: { id, operation, args } }) => {
