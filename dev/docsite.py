@@ -31,6 +31,7 @@ import docsite_lessons
 import docsite_playground
 import docsite_references
 import docsite_search
+import docsite_steppers
 import yaml
 
 from subword_nb.core.progress import progress_lines, track
@@ -386,7 +387,9 @@ def render_pages(
             body = linked(body, posixpath.relpath(targets[docsite_references.PAGE], home))
         if page.source == docsite_home.PAGE:
             head += top
-        whole = head + body + tail
+        root = posixpath.relpath(".", posixpath.dirname(page.target) or ".") + "/"
+        runs = page.source in docsite_lessons.LESSONS
+        whole = docsite_steppers.with_stepper(head + body + tail, root, always=runs)
         drafts[page.target] = (
             docsite_playground.with_policy(whole) if page.source == docsite_playground.PAGE else whole
         )
@@ -421,6 +424,7 @@ def write_site(out: Path, work: Path, say: Callable) -> int:  # Number of pages
         shutil.copyfile(proc / p, out / p)
     for name in ("style.css", "site.js", "home/home.css", "home/strip.js"):
         shutil.copyfile(HERE / name, out / Path(name).name)
+    docsite_steppers.write_stepper(out)
     docsite_home.write_card(out / "card.png")
     say("making the search index")
     titles = docsite_search.search_list(sections, texts)

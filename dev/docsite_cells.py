@@ -7,6 +7,7 @@ nbdev takes away what is hidden and adds the `show_doc` cells; the cell options 
 import html
 import re
 
+import docsite_steppers
 import yaml
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Keyword, Name, Number, Operator, String
@@ -128,7 +129,10 @@ def render_data(
     "The richest form of one output that a page can show."
     alt = html.escape(str(options.get("fig-alt") or options.get("fig-cap") or ""))
     if "text/html" in data:
-        return div(raw_html(private_ids(joined(data["text/html"]), prefix)), "out", "out-html")
+        markup = joined(data["text/html"])
+        if docsite_steppers.has_stepper(markup):
+            markup = docsite_steppers.without_own(markup)
+        return div(raw_html(private_ids(markup, prefix)), "out", "out-html")
     if "image/svg+xml" in data:
         svg = re.sub(r"^\s*(<\?xml.*?\?>|<!DOCTYPE.*?>|\s)*", "", joined(data["image/svg+xml"]), flags=re.S)
         if "<title" not in svg and "aria-label" not in svg:
