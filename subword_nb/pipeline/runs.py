@@ -45,6 +45,7 @@ from subword_nb.pipeline.blocks import (
     encode_stream,
     groups_of,
     split_on_added_tokens,
+    utf8_of,
 )
 from .engine import Compiled, part_ids
 from .thresholds import SIZES
@@ -102,16 +103,19 @@ def _split_work(work, size, safe_cut_regex, matcher=None):
             yield WorkItem(work.texts[a:b], first)
             continue
         text, at = work.texts[a], 0
-        for cut in safe_cuts(text, size, safe_cut_regex, matcher=matcher):
-            yield WorkItem([_part(text, at, cut)], None if at else first, not at, cut == len(text))
+        is_str = isinstance(text, str)
+        data = utf8_of(text) if is_str else memoryview(text)
+        for cut in safe_cuts(data, size, safe_cut_regex, matcher=matcher):
+            part = _part(data[at:cut], is_str)
+            yield WorkItem([part], None if at else first, not at, cut == len(data))
             at = cut
 
 
-def _part(text, start, end):
+def _part(data, is_str):
     "A part of a text; a long one is not copied."
-    if not isinstance(text, str):
-        return memoryview(text)[start:end]
-    return TextSlice(text, start, end) if end - start > SIZES.block else text[start:end]
+    if not is_str:
+        return data
+    return TextSlice(data) if len(data) > SIZES.block else str(data, "utf-8")
 
 # %% ../../nbs/pipeline/09_runs.ipynb #a1b9d30c
 class BulkTier:
