@@ -11,14 +11,13 @@ import ctypes
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .added_tokens import AddedFinder
 from .thresholds import SIZES
 from ..core.limits import check_limit
-from ..text.regex import compile_pattern
 
 if TYPE_CHECKING:
     import numpy as np
@@ -132,7 +131,7 @@ def blocks_of(
         data = [t.encode() if t.__class__ is str else t for t in work.texts[a:b]]
         joined = b"\xff".join(data)
         if matcher and matcher.may_occur_in(joined):
-            found = matcher.find(joined, n_texts=len(data))
+            found = matcher.find(joined)
             joined, _ = _separated(joined, found, opens[a:b], dummy_prefix, separators)
         else:
             separators += [-1] * (b - a - 1)
@@ -211,46 +210,7 @@ def _heads(spellings):
             return sorted(heads)
     return None
 
-# %% ../../nbs/pipeline/08_blocks.ipynb #3a5b15c7
-@lru_cache(1)
-def _ascii_words():
-    "A table of the bytes that are word characters; bytes that are not ASCII count as none."
-    import numpy as np
-
-    is_word = compile_pattern(r"\w").match
-    return np.array([b < 128 and bool(is_word(chr(b))) for b in range(256)])
-
-
-@lru_cache(1 << 14)
-def _is_word(near, first):
-    "Is the first or last character of a few bytes a word character?"
-    text = near.decode("utf-8", "ignore")
-    char = text[:1] if first else text[-1:]
-    return bool(char and compile_pattern(r"\w").match(char))
-
-
-def _beside_words(data, starts, stops, firsts, lasts):
-    "Which matches have a word character beside them, within their regions."
-    import numpy as np
-
-    found = np.zeros(len(starts), bool)
-    if not len(data):
-        return found
-    for inside, places, step in ((starts > firsts, starts - 1, -1), (stops < lasts, stops, 1)):
-        near = data[np.clip(places, 0, len(data) - 1)]
-        found |= inside & _ascii_words()[near]
-        for k in np.flatnonzero(inside & (near >= 0x80) & (near != 0xFF) & ~found).tolist():
-            place = int(places[k])
-            if step > 0:
-                found[k] = _is_word(data[place : min(place + 4, int(lasts[k]))].tobytes(), True)
-            else:
-                found[k] = _is_word(data[max(int(firsts[k]), place - 3) : place + 1].tobytes(), False)
-    return found
-
 # %% ../../nbs/pipeline/08_blocks.ipynb #27707b98
-_TAKES, _DROPPED, _SINGLE_WORD = 3, 4, 8  # In addition to the options that `take_white_space` knows
-
-
 class _Tokens(NamedTuple):
     "Tokens of one finder, and all spellings that were found in the search."
 
@@ -263,39 +223,37 @@ class _Tokens(NamedTuple):
     edges: "np.ndarray"  # Ends of these, with the white space that they include
 
 
-class _Spots(NamedTuple):
-    "Where tokens may begin."
-
-    places: "np.ndarray"  # In order
-    heads: (
-        "np.ndarray | None"  # The number of the spelling that begins at each; None: only its first bytes do
-    )
-
-
 class _TokenSearch:
     "The tokens of one finder, as arrays."
 
-    def __init__(self, finder, ids, heads):
+    def __init__(self, finder, ids):
         import numpy as np
-        from subword_nb.core.spelling_finder import TAKES_LEFT, TAKES_RIGHT, SpellingFinder
+        from subword_nb.core.spelling_finder import (
+            IGNORED,
+            SINGLE_WORD,
+            TAKES_LEFT,
+            TAKES_RIGHT,
+            SpellingFinder,
+            word_table,
+        )
 
-        spellings = [s.encode() for s in finder.tokens]
         tokens = list(finder.tokens.values())
-        self.finder = SpellingFinder(spellings)
+        self.finder = SpellingFinder([s.encode() for s in finder.tokens])
         self.ids = np.array([ids[t.content] for t in tokens], np.int64)
         self.flags = np.array(
             [
-                _DROPPED * (t.special and not finder.special)
-                + _SINGLE_WORD * t.single_word
+                IGNORED * (t.special and not finder.special)
+                + SINGLE_WORD * t.single_word
                 + TAKES_LEFT * t.lstrip
                 + TAKES_RIGHT * t.rstrip
                 for t in tokens
             ],
             np.uint8,
         )
-        self.reach = 4 + max(map(len, spellings))
-        numbers = {s: k for k, s in enumerate(spellings)}
-        self.numbers = np.array([numbers.get(head, -1) for head in heads or ()], np.int64)
+        self.is_plain = not self.flags.any()
+        self.words = np.zeros(0, np.uint16), np.zeros(0, np.uint8)
+        if (self.flags & SINGLE_WORD).any():
+            self.words = word_table()
 
     def find(
         self,
@@ -304,63 +262,41 @@ class _TokenSearch:
         ends,
         *,
         visible,  # From this position on, characters adjacent to a token are visible; one per region
-        until=None,  # From here on, nothing is certain; None: the text ends at the end of the last region
-        spots=None,  # `_Spots`; None: tokens may begin anywhere
+        is_open,  # May the text continue after the last region?
     ):
-        "The tokens of regions."
+        "The tokens of regions, and the end of the certain part."
         import numpy as np
-        from subword_nb.core.spelling_finder import take_white_space
+        from subword_nb.core.spelling_finder import choose_matches
 
-        places, numbers = self._matches(data, begins, ends, spots)
-        if until is not None:
-            n = int(places.searchsorted(until))
-            places, numbers = places[:n], numbers[:n]
-        behind, flags = places + self.finder.lengths[numbers], self.flags[numbers]
-        if not flags.any():
-            return _Tokens(places, behind, self.ids[numbers], places, behind, places, behind)
-        region = begins.searchsorted(places, "right") - 1
-        kept = flags & _DROPPED == 0
-        single = np.flatnonzero(flags & _SINGLE_WORD)
-        near = places[single], behind[single], visible[region[single]], ends[region[single]]
-        kept[single] &= ~_beside_words(data, *near)
-        chosen = np.flatnonzero(kept)
-        starts, stops, region = places[chosen], behind[chosen], region[chosen]
-        if (flags[chosen] & _TAKES).any():
-            left = np.ones(len(chosen), bool)
-            take_white_space(data, starts, stops, flags[chosen], begins[region], ends[region], left)
-            chosen, starts, stops = chosen[left], starts[left], stops[left]
-        edges = behind.copy()
-        edges[chosen] = np.maximum(stops, behind[chosen])
-        return _Tokens(
-            starts, stops, self.ids[numbers[chosen]], places[chosen], behind[chosen], places, edges
+        places, numbers, certain = self.finder.find(data, begins, ends, is_open=is_open)
+        lengths = self.finder.lengths
+        if self.is_plain or not len(places):
+            behind = places + lengths[numbers]
+            return _Tokens(places, behind, self.ids[numbers], places, behind, places, behind), certain
+        starts, stops, edges = np.empty((3, len(places)), np.int64)
+        kept = np.empty(len(places), bool)
+        n = choose_matches(
+            data,
+            begins,
+            ends,
+            visible,
+            is_open,
+            places,
+            numbers,
+            lengths,
+            self.flags,
+            *self.words,
+            starts,
+            stops,
+            edges,
+            kept,
         )
-
-    def _matches(self, data, begins, ends, spots):
-        "Positions and numbers of the spellings in regions."
-        if spots is None:
-            return self.finder.find(data, begins, ends)
-        if spots.heads is not None:
-            places, numbers = spots.places, self.numbers[spots.heads]
-            kept = numbers >= 0
-            if len(begins) > 1 or not kept.all():
-                region = begins.searchsorted(places, "right") - 1
-                kept &= (region >= 0) & (places + self.finder.lengths[numbers] <= ends[region])
-                places, numbers = places[kept], numbers[kept]
-            behind = places + self.finder.lengths[numbers]
-            if (behind[:-1] <= places[1:]).all():  # of spellings that overlap, the automaton chooses
-                return places, numbers
-        return self.finder.find(data, *self._near(spots.places, begins, ends))
-
-    def _near(self, spots, begins, ends):
-        "The parts of regions that must be searched: as far as a token that begins at a spot can reach."
-        import numpy as np
-
-        region = begins.searchsorted(spots, "right") - 1
-        inside = (region >= 0) & (spots < ends[region])
-        spots, limits = spots[inside], ends[region[inside]]
-        stops = np.minimum(spots + self.reach, limits)
-        fresh = np.append(True, spots[1:] >= stops[:-1])[: len(spots)]
-        return spots[fresh], np.append(stops[:-1][fresh[1:]], stops[-1:])
+        if n < len(places):
+            certain = int(places[n])
+        chosen = np.flatnonzero(kept[:n])
+        numbers, begun = numbers[chosen], places[chosen]
+        found = starts[chosen], stops[chosen], self.ids[numbers], begun, begun + lengths[numbers]
+        return _Tokens(*found, places[:n], edges[:n]), certain
 
 # %% ../../nbs/pipeline/08_blocks.ipynb #273de9a9
 class FoundTokens(NamedTuple):
@@ -386,7 +322,6 @@ class AddedTokenMatcher:
         self.finders = finders
         self.ids = ids
         self.heads = _heads(tokens)  # None if there would be too many
-        self.heads_are_whole = self.heads == sorted(s.encode() for s in tokens)
         self.is_bytewise = "" not in tokens  # an empty spelling matches everywhere
         self.reach = max(len(s.encode()) for s in tokens)
         self.wide = any(t.lstrip or t.rstrip or t.single_word for t in tokens.values())
@@ -394,8 +329,7 @@ class AddedTokenMatcher:
     @cached_property
     def _searches(self):
         "A search for the tokens of each finder."
-        heads = self.heads if self.heads_are_whole else None
-        return [_TokenSearch(finder, self.ids, heads) for finder in self.finders]
+        return [_TokenSearch(finder, self.ids) for finder in self.finders]
 
     def may_occur_in(
         self,
@@ -413,37 +347,30 @@ class AddedTokenMatcher:
         begin: int = 0,  # Where to begin; the character before it is known, but not part of the text
         after_first: bool = False,  # Does a token of the first finder end at `begin`?
         last: bool = True,  # Is this the end of the last text?
-        n_texts: int = 1,  # How many texts there are
     ) -> FoundTokens:  # The tokens, as arrays
         "Find tokens in bytes."
         import numpy as np
-        from subword_nb.core.simd import places_of
 
         data = np.frombuffer(text, np.uint8)
-        separator = np.full(1, 0xFF, np.uint8)
-        if places_of(data, separator, begin, np.empty(n_texts, np.int64)) != n_texts - 1:
-            raise NotUTF8
         n, (search, *second) = len(data), self._searches
-        spots = self._spots(data, begin)
-        until: Any = None
-        if not last:
-            until = _character_before(data, n - search.reach, begin)
         whole = np.array([begin]), np.array([n])
-        first = search.find(data, *whole, visible=np.zeros(1, np.int64), until=until, spots=spots)
-        found, is_open = [first], not last
+        first, until = search.find(data, *whole, visible=np.zeros(1, np.int64), is_open=not last)
+        found = [first]
         if second:
             end = int(first.stops[-1]) if len(first.stops) else begin
+            if self.wide and not last:  # a later token of the first finder may include this white space
+                until = max(_white_before(text, until), end)
             begins = np.concatenate([[begin], first.stops])
             ends = np.append(first.starts, n if last else max(until, end))
             visible = begins.copy()
             visible[0] *= after_first
             real = begins < ends
             is_open = not last and bool(real[-1])
-            begins, ends, visible = begins[real], ends[real], visible[real]
+            regions = begins[real], ends[real]
+            more, certain = second[0].find(data, *regions, visible=visible[real], is_open=is_open)
+            found.append(more)
             if is_open:
-                until = _character_before(data, until - second[0].reach, int(begins[-1]))
-            limit = until if is_open else None
-            found.append(second[0].find(data, begins, ends, visible=visible, until=limit, spots=spots))
+                until = certain
         tokens = _in_order(found)
         if last:
             return FoundTokens(tokens.starts, tokens.stops, tokens.ids, begin, n, False)
@@ -470,40 +397,7 @@ class AddedTokenMatcher:
                 return stop
             stop = white
 
-    def _spots(self, data, begin):
-        "Where tokens may begin, if that is at few positions; else None."
-        import numpy as np
-        from subword_nb.core.simd import places_of
-
-        most = len(data) >> 8
-        if self.heads is None or most < len(self.heads):
-            return None
-        found, numbers = [], []
-        for k, head in enumerate(self.heads):
-            out = np.empty(most, np.int64)
-            n = places_of(data, np.frombuffer(head, np.uint8), begin, out)
-            if n == most:
-                return None
-            if n:
-                found.append(out[:n])
-                numbers.append(np.full(n, k))
-        if not found:
-            return _Spots(np.empty(0, np.int64), np.empty(0, np.int64) if self.heads_are_whole else None)
-        places, heads = found[0], numbers[0]
-        if len(found) > 1:
-            places = np.concatenate(found)
-            order = places.argsort(kind="stable")
-            places, heads = places[order], np.concatenate(numbers)[order]
-        return _Spots(places, heads if self.heads_are_whole else None)
-
 # %% ../../nbs/pipeline/08_blocks.ipynb #47d73745
-def _character_before(data, i, begin):
-    "The last position up to `i` where a character begins, but at least `begin`."
-    while i > begin and data[i] & 0xC0 == 0x80:
-        i -= 1
-    return max(i, begin)
-
-
 def _in_order(found):
     "The tokens of one or two finders together, in order."
     import numpy as np
@@ -513,23 +407,6 @@ def _in_order(found):
     joined = [np.concatenate(arrays) for arrays in zip(*found, strict=True)]
     order = np.argsort(joined[0], kind="stable")
     return _Tokens(*(a[order] for a in joined[:5]), *joined[5:])
-
-# %% ../../nbs/pipeline/08_blocks.ipynb #d050991e
-def _loose_end(matcher, text):
-    "Where the end of a text begins that may belong to a token that continues."
-    tail = bytes(text[-max(map(len, matcher.heads)) :])
-    begun = 0
-    for head in matcher.heads:
-        for n in range(begun + 1, min(len(head), len(tail) + 1)):
-            if tail.endswith(head[:n]):
-                begun = n
-    at = len(text) - begun
-    if not matcher.wide:
-        return at
-    at = max(0, _white_before(text, at) - 4)
-    while at > 0 and text[at] & 0xC0 == 0x80:
-        at -= 1
-    return at
 
 # %% ../../nbs/pipeline/08_blocks.ipynb #76e79add
 def split_on_added_tokens(
@@ -556,9 +433,6 @@ def split_on_added_tokens(
         text = held[0] if len(held) == 1 else b"".join(held)
         if matcher is None:
             found = None, None, None, 0, n, False
-        elif matcher.heads is not None and not matcher.may_occur_in(text):
-            stop = n if last else max(begin, _loose_end(matcher, text))
-            found = None, None, None, begin, stop, after_first and stop == begin
         else:
             found = matcher.find(text, begin=begin, after_first=after_first, last=last)
         out, first = _separated(text, found, [first], dummy_prefix, [] if separators is None else separators)
@@ -587,7 +461,7 @@ def _separated(text, found, firsts, dummy_prefix, separators):
         return b"".join(parts) if len(parts) > 1 else part, None if stop > begin else firsts[0]
     data = np.frombuffer(text, np.uint8)
     if len(firsts) > 1:
-        starts, stops, ids = _with_ends_of_texts(data, starts, stops, ids)
+        starts, stops, ids = _with_ends_of_texts(data, starts, stops, ids, len(firsts) - 1)
     separators += ids.tolist()
     begins, ends = np.concatenate([[begin], stops]), np.append(starts, stop)
     prefix, opened = b"", np.zeros(len(begins), bool)
@@ -610,11 +484,13 @@ def _separated(text, found, firsts, dummy_prefix, separators):
     return out, ended
 
 # %% ../../nbs/pipeline/08_blocks.ipynb #58915cdc
-def _with_ends_of_texts(data, starts, stops, ids):
-    "Tokens, with the separators between texts inserted, whose id is -1."
+def _with_ends_of_texts(data, starts, stops, ids, n):
+    "Tokens, with the n separators between texts inserted, whose id is -1."
     import numpy as np
 
     between = np.flatnonzero(data == 0xFF)
+    if len(between) != n:
+        raise NotUTF8
     order = np.argsort(np.concatenate([starts, between]), kind="stable")
     pairs = (starts, between), (stops, between + 1), (ids, np.full(len(between), -1))
     return [np.concatenate(pair)[order] for pair in pairs]
