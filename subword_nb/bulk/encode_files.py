@@ -265,18 +265,17 @@ def _long(tok, run, writer, item, found):
 
     first = item._replace(cut=item.cut._replace(docs=[]))  # without its bytes, which would be held to the end
     is_row = is_json_lines(first.path)
+    is_whole = is_row or run.errors == "bytes" or tok.truncation is not None or tok.padding is not None
 
     def sections():
         nonlocal item
         while True:
             section = item.cut.docs[0]
-            if is_row:
+            if is_whole:
                 size = item.cut.end - first.cut.start
-                check_limit(
-                    "row_bytes",
-                    size,
-                    f"{first.path}, line at byte {first.cut.start:,} has {size:,} bytes or more",
-                )
+                name, limit = ("line", "row_bytes") if is_row else ("document", "document_bytes")
+                what = f"{first.path}, {name} at byte {first.cut.start:,} has {size:,} bytes or more"
+                check_limit(limit, size, what if is_row else f"{what} and is encoded as a whole")
             for start, part in _parts(section):
                 if run.errors == "bytes":
                     yield part
@@ -287,12 +286,7 @@ def _long(tok, run, writer, item, found):
                 return
             item = next(found)
 
-    if (
-        tok.truncation is not None
-        or tok.padding is not None
-        or run.errors == "bytes"
-        or is_json_lines(item.path)
-    ):
+    if is_whole:
         whole = b"".join(sections())
         _flush(tok, run, writer, [first._replace(cut=Cut([whole], True, first.cut.start, item.cut.end))])
         return item

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
+from ..core.limits import check_limit
 from ..core.processes import cached_property, cpu_count
 from ..core.ragged import Ragged, ragged
 from ..core.unicode import listed, valid_text, valid_texts
@@ -404,7 +405,18 @@ class Encoder(Compiled):
                 else:
                     rows = _rows_with_dropout(self, given, n, rngs)
                 return ragged(self._finished(rows, n, pairs, add_special_tokens))
-        return found if is_whole else ragged(self._finished(found.tolist(), n, pairs, add_special_tokens))
+        if is_whole:
+            return found
+        rows = [row.tolist() for row in self._needed(found, pairs)]
+        return ragged(self._finished(rows, n, pairs, add_special_tokens))
+
+    def _needed(self, rows, pairs):
+        "Rows without the ids that truncation drops in any case, of which lists would take much memory."
+        cut = self.parts.truncation
+        if cut is None or pairs is not None:
+            return rows
+        n = cut.max_length + 1  # one id more tells that there are too many
+        return [row[:n] if cut.direction == "right" else row[-n:] for row in rows]
 
     def _finished(self, rows, n, pairs, add_special_tokens):
         "The rows of n texts, those of second texts joined to them."
@@ -462,7 +474,7 @@ class Encoder(Compiled):
 
         bulk, around = self.cuts_anywhere, prefix_suffix_ids(self, add_special_tokens)
         if bulk is None or around is None:
-            document = b"".join(map(_checked_block, blocks))
+            document = b"".join(_held_blocks(blocks))
             yield self.encode_batch([document], add_special_tokens=add_special_tokens).ids
             return
         from subword_nb.pipeline.runs import stream_ids
@@ -492,6 +504,16 @@ def _rows_with_dropout(c, texts, n, rngs):
         firsts.append(ids_with_dropout(c, texts[k], *rngs[k]))
         seconds.append(ids_with_dropout(c, texts[n + k], *rngs[k]))
     return firsts + seconds
+
+
+def _held_blocks(blocks):
+    "The blocks of a document that is encoded as a whole, up to the limit."
+    n = 0
+    for block in map(_checked_block, blocks):
+        n += len(block)
+        what = f"a document that this tokenizer encodes as a whole has {n:,} bytes or more"
+        check_limit("document_bytes", n, what)
+        yield block
 
 
 def _checked_block(block):

@@ -13,6 +13,7 @@ from subword_nb.core.limits import limited
 from subword_nb.corpus.partitions import range_batches, file_ranges
 from subword_nb.corpus.sources import Corpus
 from subword_nb.pipeline.encoder import encode_blocks, encoder_of
+from subword_nb.pipeline.encoding import Truncation
 from subword_nb.pipeline.runs import encode_texts
 from subword_nb.pipeline.thresholds import SIZES
 from subword_nb.unigram import span_encoder as unigram_encoder
@@ -141,6 +142,35 @@ def test_files_name_the_span_that_is_too_long(tmp_path, monkeypatch):
     with limited(row_bytes=300_000), pytest.raises(ValueError, match=r"b\.jsonl, line at byte 0 .*row_bytes"):
         tok.encode_files(tmp_path / "b.jsonl", tmp_path / "b.npy")
     assert tok.encode_files(tmp_path / "b.jsonl", tmp_path / "b.npy").documents == 1
+
+
+def test_a_document_that_is_encoded_as_a_whole_has_a_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr("subword_nb.bulk.encode_files.BLOCK", 1 << 16)
+    (tmp_path / "a.txt").write_bytes(b"abc ab\n" + b"ab abc\xff" * 50_000)
+    tok = Tokenizer.train(["ab ab abc"], vocab_size=260)
+    given = {"separator": "\n", "progress": False, "errors": "bytes"}
+    with (
+        limited(document_bytes=300_000),
+        pytest.raises(ValueError, match=r"a\.txt, document at byte 7 has .* as a whole, .*document_bytes"),
+    ):
+        tok.encode_files(tmp_path / "a.txt", tmp_path / "a.npy", **given)
+    assert tok.encode_files(tmp_path / "a.txt", tmp_path / "a.npy", **given).documents == 2
+    tok.truncation = Truncation(5)
+    with limited(document_bytes=300_000):
+        assert [ids.tolist() for ids in encode_blocks(tok, [b"ab " * 100_000])] == [tok.encode("ab " * 9)]
+        with pytest.raises(ValueError, match=r"300,003 bytes or more, and the limit document_bytes"):
+            list(encode_blocks(tok, [b"ab " * 100_000, b"abc"]))
+
+
+@pytest.mark.parametrize("direction", ["right", "left"])
+def test_truncation_of_long_texts(direction):
+    tok = Tokenizer.train(["ab ab abc"], vocab_size=260)
+    texts = ["ab abc " * n for n in (0, 1, 2, 3, 40_000)]
+    rows = tok.encode_batch(texts).tolist()
+    tok.truncation = Truncation(5, stride=2, direction=direction)
+    expected = [row[:5] if direction == "right" else row[-5:] for row in rows]
+    assert tok.encode_batch(texts).tolist() == expected
+    assert [tok.encode(text) for text in texts] == expected
 
 
 def test_a_line_of_json_beyond_the_limit_is_refused_before_it_is_held(tmp_path):
