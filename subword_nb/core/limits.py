@@ -41,6 +41,8 @@ class Limits:
     row_bytes: int = 1 << 25  # Bytes of one line of JSON in a corpus
     # Bytes of a document in a file or a stream that must be encoded as a whole, such as one that is truncated
     document_bytes: int = 1 << 25
+    # Bytes of the distinct pretokens of a corpus; a trainer takes some dozens of bytes of memory for each
+    distinct_bytes: int = 1 << 29
     regex_seconds: float = 5.0  # Seconds for one search with a regular expression that may backtrack
     regex_seconds_per_million: float = 10.0  # Seconds more for each million characters of text
     template_turns: int = 1_000_000  # Iterations of all loops of a chat template together

@@ -19,6 +19,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from ..core.limits import check_limit
 from ..core.processes import cpu_count
 from ..pipeline import decoders
 from ..text import normalizers
@@ -1040,6 +1041,7 @@ def train(
         )
     if corpus is not None and isinstance(counts, FlatCounts):
         warn_left_out(counts, max_pretoken_bytes, stacklevel=4)
+        _check_distinct(counts)
     if corpus is not None and as_suffix:
         counts = metaspace_at_end(counts)
     if superwords:
@@ -1136,6 +1138,16 @@ def _check_size(vocab_size, specials, bytewise, options):
     check_limits(vocab_size=vocab_size)
     if bytewise and options.get("initial_alphabet") in (None, "bytes"):
         first_pieces([t.content for t in specials], [bytes([b]) for b in range(256)], [], vocab_size)
+
+# %% ../../nbs/train/05_train.ipynb #5d21a0c6
+def _check_distinct(counts):
+    "Refuse pretokens that would fill the memory of a trainer."
+    size = int(counts.bounds[-1] - counts.bounds[0])
+    what = (
+        f"the corpus has {size:,} bytes of distinct pretokens, each of which takes some dozens of bytes of memory "
+        "(max_pretokens= keeps the frequent ones)"
+    )
+    check_limit("distinct_bytes", size, what)
 
 # %% ../../nbs/train/05_train.ipynb #870cdc7d
 def _learned(

@@ -1,6 +1,7 @@
 """Peak memory of calls that promise a bound, each in a process of its own, on texts in which nothing ends."""
 
 import gzip
+import random
 import subprocess
 import sys
 
@@ -94,6 +95,20 @@ def test_a_bomb_in_a_compressed_file(shared_file, tmp_path, model):
     assert path.stat().st_size < SIZE // 100
     call = "tok.encode_files(sys.argv[2], sys.argv[3], progress=False)"
     assert peak_of(LOAD, call, shared_file(f"vocab/{model}"), path, tmp_path / "out.npy") < LIMIT
+
+
+LETTERS = [chr(c) for c in range(0x10330, 0x1034B)]  # Gothic: four bytes each, and numbers among them
+
+
+@pytest.mark.parametrize("model", ["gpt2/tokenizer.json", "tiktoken/cl100k_base.tiktoken"])
+def test_words_that_never_repeat(shared_file, tmp_path, model):
+    # each fills the table of spans with its bytes and with an id for each of them
+    rng, path = random.Random(0), tmp_path / "words.txt"
+    with open(path, "wb") as file:
+        for _ in range(96):
+            file.write("".join(rng.choices(LETTERS, k=1 << 17)).encode())
+    call = "tok.encode_files(sys.argv[2], sys.argv[3], progress=False)"
+    assert peak_of(LOAD, call, shared_file(f"vocab/{model}"), path, tmp_path / "out.npy") < 290 << 20
 
 
 def test_counts_of_one_span(hostile):

@@ -13,6 +13,7 @@ import pytest
 from seeds import TEXTS as N, fresh, window
 
 from subword_nb import Tokenizer
+from subword_nb.core.limits import limited
 from subword_nb.train import span_counts
 from subword_nb.train.train import pretoken_counts
 from subword_nb.train.counting import (
@@ -424,3 +425,13 @@ def test_without_a_scanner(monkeypatch):
         assert items(count_corpus(batches_of(docs(50)), *KINDS[kind])) == items(
             count_corpus_ref(docs(50), *KINDS[kind])
         )
+
+
+def test_more_distinct_pretokens_than_a_trainer_may_hold_are_refused():
+    corpus = ["".join(f" {i} low lower" for i in range(2000))]
+    with limited(distinct_bytes=5000):
+        with pytest.raises(ValueError, match=r"distinct pretokens.*max_pretokens.*distinct_bytes is 5,000"):
+            Tokenizer.train(corpus, vocab_size=260, max_pretokens=5000)
+        report = Tokenizer.train(corpus, vocab_size=260, max_pretokens=500).training
+    assert report.pretokens <= 500
+    assert report.error > 0
