@@ -177,12 +177,13 @@ def _as_ids(ids):
     import numpy as np
 
     if not isinstance(ids, np.ndarray):
-        if set(map(type, ids)) != {int} and len(ids):
-            return None
         try:
-            return np.frombuffer(array("I", ids), np.uint32)
-        except OverflowError:
+            found = np.frombuffer(array("I", ids), np.uint32)
+        except (OverflowError, TypeError):
             return None
+        # a bool is no id; asking all ids for their types would take longer than decoding them
+        small = np.flatnonzero(found < 2).tolist()
+        return found if set(map(type, map(ids.__getitem__, small))) <= {int} else None
     if ids.ndim != 1 or ids.dtype.kind not in "iu":
         return None
     if ids.dtype.itemsize > 2 and ids.dtype != np.uint32 and len(ids) and (ids.min() < 0 or ids.max() >> 32):
