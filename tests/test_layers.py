@@ -22,7 +22,6 @@ MAY_NEED_NUMPY = {
     "text.gpt_scanners",
     "text.word_scanners",
     "core.span_cache",
-    "core.table_cache",
     "core.spelling_finder",
     "core.spellings",
     "bpe.merge_kernels",

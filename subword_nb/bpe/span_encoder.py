@@ -553,33 +553,39 @@ def piece_spans(
     has_space = "▁" in joins.singles and model.unk_piece != "▁"
     if not cuts and (joins.depends_on_ends or not has_space):
         return None
-    if any(a != "▁" == b for p in joins.spellings for a, b in pairwise(p)):
+    if any("▁" in p.lstrip("▁") for p in joins.spellings):
         return None
-    groups = _groups("▁".join(joins.spellings))
-    special = joins.depends_on_ends or joins.joins_spelled
-    if has_space and not special and all(g <= joins.singles for g in groups):
-        spells_all = model.byte_fallback and model.piece2id.keys() >= _BYTES
-        scanner = _pieces_scanner(joins.singles, groups, spells_all)
-    else:
-        scanner = space_scanner()
+    scanner = None
+    if has_space and not joins.depends_on_ends and not joins.joins_spelled:
+        scanner = _pieces_scanner(joins, bool(model.byte_fallback and model.piece2id.keys() >= _BYTES))
     spell = Metaspace("▁", "never", split=pre.splits) if isinstance(pre, Metaspace) else pre
 
     def pretokens(span):
         raws = spell.raw_pretokens(span.decode().replace(" ", "▁"), first=False)
         return [spell.piece_of(raw) for raw in raws]
 
-    return ByteSpans("spaces, words", scanner, "pieces", None, pre, pretokens, prefix)
+    return ByteSpans("spaces, words", scanner or space_scanner(), "pieces", None, pre, pretokens, prefix)
 
 # %% ../../nbs/bpe/06_span_encoder.ipynb #9ad077c5
-def _pieces_scanner(singles, groups, spells_all):
-    "Split before spaces, and between characters that no piece joins."
+def _pieces_scanner(joins, spells_all):
+    "Split before spaces, and between characters that no piece joins; None if a character that is joined is no piece."
+    content = [*joined([*joins.spellings]), *joined(sorted(joins.singles)), spells_all]
+    [classes] = stored_tables("classes of pieces", content, lambda: [_piece_classes(joins, spells_all)])
+    return class_scanner("spaces and pieces", classes) if len(classes) else None
+
+
+def _piece_classes(joins, spells_all):
+    "The class of each character; an empty array for None."
+    groups = _groups("▁".join(joins.spellings))
+    if not all(group <= joins.singles for group in groups):
+        return np.zeros(0, np.uint8)
     letters = max(groups, key=len, default=())
     classes = np.full(0x110000, ALONE if spells_all else WORD, np.uint8)
-    classes[[*map(ord, singles)]] = ALONE
+    classes[[*map(ord, joins.singles)]] = ALONE
     for group in groups:
         classes[[*map(ord, group)]] = WORD if group is letters else OTHER
     classes[[0x20, 0x2581]] = SPACE
-    return class_scanner("spaces and pieces", classes)
+    return classes
 
 # %% ../../nbs/bpe/06_span_encoder.ipynb #7946469f
 def _groups(text):

@@ -30,6 +30,7 @@ from ..bpe.model import BPE, RankRules, bpe_encode, implied_rules
 from ..corpus.counts import write_atomically
 from ..pipeline.parts import Parts
 from ..core.limits import read_bytes
+from ..core.table_cache import stored_text
 from ..text.regex import KIMI, PATTERNS, compile_pattern
 from ..text.pretokenizers import ByteLevel, Sequence, byte_level, spells_bytes
 from ..text.splitters import Split, same_in_both
@@ -665,7 +666,11 @@ def ranks_to_parts(
     _check_spellings(ranks, special_tokens, label)
     if complete:
         _check_table(ranks, special_tokens, label)
-    ids = _visible_ids(ranks)
+    return _assembled(_visible_ids(ranks), pre, special_tokens, name, source)
+
+
+def _assembled(ids, pre, special_tokens, name, source):
+    "The parts of a tokenizer from its pieces."
     rules: Any = RankRules(ids)
     model = BPE(ids, rules, ignore_merges=True)
     ordered = sorted(special_tokens.items(), key=lambda item: item[1])
@@ -678,6 +683,17 @@ def _parts(ranks, pattern, special, name, label):
     return ranks_to_parts(ranks, pattern=pattern, special_tokens=special, name=name, label=label)
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #a5e72ba2
+def _published_ids(data):
+    "piece → id, from a file that is known by its hash and lists all ranks in order; None for another."
+
+    def pieces():
+        ids = _visible_ids(_fields(data.split()))  # without line breaks
+        return "\n".join(ids) if [*ids.values()] == [*range(len(ids))] else ""
+
+    found = stored_text("published ranks", [data], pieces)
+    return {piece: i for i, piece in enumerate(found.split("\n"))} if found else None
+
+
 def read_tiktoken(
     path: str | os.PathLike | bytes,  # A rank file, or its content
     *,
@@ -711,6 +727,11 @@ def read_tiktoken(
     if special_tokens is None:
         has_special = published and (encoding or "://" in published.files[0][0])
         special_tokens = published.special_tokens if has_special else {}
+    own = special_tokens in ({}, published and published.special_tokens)
+    ids = _published_ids(data) if own and pattern is None and known and known != "gpt2" else None
+    if ids is not None:
+        source = _source_of(published.pattern)
+        return _assembled(ids, _splitter(source), special_tokens, name or encoding or known, source)
     ranks = _fields(data.split()) if known and known != "gpt2" else read_ranks(data, name=label)
     if pattern is None:
         pattern = published.pattern

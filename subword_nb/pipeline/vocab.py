@@ -44,7 +44,10 @@ def invert(
     piece2id: Mapping,  # piece → id, each id once
 ) -> list:  # The piece of each id; None where no piece has that id
     "The inverse map, from ids to pieces."
-    if set(map(type, piece2id.values())) == {int} and min(piece2id.values()) >= 0:
+    ids = [*piece2id.values()]
+    if set(map(type, ids)) == {int} and min(ids) >= 0:
+        if ids == [*range(len(ids))]:
+            return [*piece2id]
         invalid = []
     else:
         invalid = [

@@ -16,6 +16,8 @@ import numpy as np
 from ..text.charsmap import graphemes, longest_prefix, read_charsmap, unit_parts
 from ..core.jit import entry, kernel
 from ..core.native import prepared
+from ..core.processes import cached_property
+from ..core.table_cache import joined, stored_tables
 from ..core.simd import Scanner
 from ..text.normalizers import Normalizer, Precompiled, Replace, Strip
 from ..text.pretokenizers import Metaspace
@@ -93,6 +95,12 @@ def _edges(units):
 @lru_cache(4)
 def _key_parts(charsmap):
     "(bytes that begin a longer key, or occur later in one; the code points that keys contain)."
+    busy, chars = stored_tables("parts of keys", [charsmap], lambda: _found_key_parts(charsmap))
+    return set(np.flatnonzero(busy).tolist()), chars
+
+
+def _found_key_parts(charsmap):
+    "The same as two arrays of bool."
     units = read_charsmap(charsmap)[0] if charsmap else [0]
     bases, labels, below = _edges(units)
     busy = np.zeros(256, bool)
@@ -123,7 +131,7 @@ def _key_parts(charsmap):
         code = (todo & 0xFFFFFF) >> 2
         more = todo & 3
         seen = np.concatenate([seen, todo])
-    return set(np.flatnonzero(busy).tolist()), chars[:0x110000]
+    return busy, chars[:0x110000]
 
 # %% ../../nbs/unigram/11_boundaries.ipynb #20171883
 def _becomes_space(units, pool, ch):
@@ -183,6 +191,13 @@ def _sentencepiece_spans(model, n, pre):
 # %% ../../nbs/unigram/11_boundaries.ipynb #d5565534
 def _letters_and_signs(model, n, units):
     "Letters, and signs that are adjacent to none of them in any piece; all are pieces and not normalized."
+    content = [n.charsmap, *joined([*model.table]), *joined(n.user_defined)]
+    found = stored_tables("letters and signs", content, lambda: _found_letters_and_signs(model, n, units))
+    return tuple(_pairs(map(chr, codes.tolist())) for codes in found)
+
+
+def _found_letters_and_signs(model, n, units):
+    "The same as two arrays of code points."
     _, keyed = _key_parts(n.charsmap)
     ones = {c for c in model.table if len(c) == 1 and c not in _WHITE + BAR}
     known = ones.difference(*(s for s in n.user_defined if len(s) > 1))
@@ -198,7 +213,7 @@ def _letters_and_signs(model, n, units):
     beside[points[after[letter[points[before]]]]] = True
     beside[points[before[letter[points[after]]]]] = True
     signs = [c for c in known if not c.isalpha() and not keyed[ord(c)] and not beside[ord(c)]]
-    return _pairs(sorted(letters)), _pairs(sorted(signs))
+    return [np.array(sorted(map(ord, chars)), np.int64) for chars in (letters, signs)]
 
 
 def _alike(model, options):
@@ -507,8 +522,12 @@ class UnigramSpanEncoder:
         self.spans = spans or _spans_or_error(model, normalizer, pre)
         self.tables = unigram_tables(model, **self.spans.options, survey=self.spans.sums_continue)
         self.rounded = model.float32_sums and not self.spans.sums_continue
-        # `table` of SentencePiece's models contains more than pieces
-        self.longest = max((len(p.encode("utf-8", "surrogatepass")) for p in model.table), default=1)
+        self.pieces = model.table  # that of SentencePiece's models contains more than pieces
+
+    @cached_property
+    def longest(self) -> int:  # Asked for by long spans only
+        "Bytes of the longest piece."
+        return max((len(p.encode("utf-8", "surrogatepass")) for p in self.pieces), default=1)
 
     def __repr__(self):
         return f"UnigramSpanEncoder({len(self.tables.score) - 1:,} ids{', 32-bit sums' * self.spans.sums_continue})"

@@ -10,7 +10,7 @@ import pytest
 
 from subword_nb import Tokenizer, models, pre_tokenizers
 from subword_nb.bpe.span_encoder import BPESpanEncoder
-from subword_nb.core import table_cache
+from subword_nb.core import native, table_cache
 from subword_nb.core.table_cache import clear_tables, stored_tables, tables_folder
 
 TEXTS = ["hug", "pug", "pun", "bun", "hugs", "été", "你好", "naïve", "x\ny"]
@@ -59,6 +59,8 @@ def sentencepiece(tmp_path, rng):
 
 def check_all(make, folder, text, monkeypatch):
     "The ids of new tokenizers, with the cache in every state."
+    if native.library() is None:
+        pytest.skip("without a library of kernels, texts of this size are not encoded in bulk")
     monkeypatch.setenv("SUBWORD_NB_TABLES", "none")
     expected = make().encode_array(text).tolist()
     assert not folder.exists()
@@ -185,7 +187,7 @@ def test_an_error_is_not_stored(folder):
 PROGRAM = """
 import hashlib, numpy as np
 from subword_nb.bpe.span_encoder import BPESpanEncoder
-from subword_nb.core import table_cache
+from subword_nb.core import native, table_cache
 found = table_cache.stored_tables("a", [np.arange(1 << 16)], lambda: [np.arange(1 << 18) % 251])
 print(hashlib.sha256(found[0].tobytes()).hexdigest())
 """
@@ -200,3 +202,40 @@ def test_processes_that_write_at_once_find_whole_files(tmp_path):
     answers = {process.communicate()[0] for process in team}
     assert len(answers) == 1 and all(process.returncode == 0 for process in team)
     assert [path.suffix for path in (tmp_path / "subword_nb" / "tables").iterdir()] == [".tables"]
+
+
+def test_a_published_file_loads_the_same_from_every_state(folder, monkeypatch, shared_data):
+    path = shared_data / "vocab" / "tiktoken" / "cl100k_base.tiktoken"
+    monkeypatch.setenv("SUBWORD_NB_TABLES", "none")
+    expected = Tokenizer.load(path)
+    monkeypatch.setenv("SUBWORD_NB_TABLES", "")
+    cold = Tokenizer.load(path)
+    [stored] = folder.iterdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", lambda *args: pytest.fail("the text must be found"))
+        warm = Tokenizer.load(path)
+    damaged = stored.read_bytes()[:-1]
+    stored.unlink()
+    stored.write_bytes(damaged)
+    stored.chmod(0o600)
+    for tok in (cold, warm, Tokenizer.load(path)):
+        assert tok == expected
+        assert list(tok.piece2id.items()) == list(expected.piece2id.items())
+        assert tok.id2piece == expected.id2piece
+        assert tok.encode("hugs and 你好\n") == expected.encode("hugs and 你好\n")
+    [stored] = folder.iterdir()
+    assert stored.stat().st_size == len(damaged) + 1
+
+
+def test_other_options_of_a_published_file_are_checked_as_before(folder, shared_data):
+    "Ranks with a gap, another pattern, special tokens of one's own."
+    from subword_nb.formats.tiktoken import read_tiktoken
+
+    place = shared_data / "vocab" / "tiktoken"
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="no token for some ranks"):
+            read_tiktoken(place / "p50k_base.tiktoken", special_tokens={})
+        with pytest.raises(ValueError, match="special"):
+            read_tiktoken(place / "r50k_base.tiktoken", special_tokens={"<|a|>": 5})
+        given = read_tiktoken(place / "r50k_base.tiktoken", pattern=r"\\w+|\\W+")
+        assert given.source.pattern == r"\\w+|\\W+"
