@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # %% ../../nbs/pipeline/08_blocks.ipynb #339a1746
 try:
-    _address_of_utf8 = ctypes.pythonapi.PyUnicode_AsUTF8AndSize
+    _address_of_utf8: Any = ctypes.pythonapi.PyUnicode_AsUTF8AndSize
     _address_of_utf8.restype = ctypes.c_void_p
     _address_of_utf8.argtypes = [ctypes.py_object, ctypes.POINTER(ctypes.c_ssize_t)]
 except AttributeError:  # not CPython
@@ -40,7 +40,7 @@ def utf8_of(
         return memoryview(text.encode())
     size = ctypes.c_ssize_t()
     address = _address_of_utf8(text, ctypes.byref(size))
-    data = (ctypes.c_ubyte * size.value).from_address(address)
+    data: Any = (ctypes.c_ubyte * size.value).from_address(address)
     data.text = text
     return memoryview(data).cast("B").toreadonly()
 
