@@ -405,9 +405,10 @@ def _decoding_error(error, tokens):
     "tiktoken's error for ids that cannot be decoded."
     if not isinstance(error, KeyError):
         return TypeError(f"tokens must be a sequence of ints: {error}")
+    negative = next((token for token in tokens if token < 0), None)
+    if negative is not None:  # refused before anything is looked up
+        return OverflowError(f"an id must not be negative, got {negative}")
     unknown = str(error.args[0]).rpartition("got ")[2]
-    if unknown.startswith("-"):
-        return OverflowError(f"an id must not be negative, got {unknown}")
     return KeyError(f"Invalid token for decoding: {unknown}")
 
 # %% ../../nbs/compat/00_tiktoken.ipynb #39c54a18

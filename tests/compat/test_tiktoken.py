@@ -309,6 +309,86 @@ def test_special_tokens_with_the_id_of_a_rank(tiktoken):
     assert ours.encode_single_token("<|a|>") == theirs.encode_single_token("<|a|>") == 256
 
 
+ALL_SPECIAL = {"<|endoftext|>": 263, "<|fim|>": 265, "<|fim_prefix|>": 270, "<|a b|>": 97, "\u65e5": 280}
+
+
+def subset(rng):
+    "A set of spellings: of special tokens, and of others."
+    known = [*ALL_SPECIAL, "<|none|>", ""]
+    return {word for word in known if rng.random() < 0.4}
+
+
+def a_call(rng):
+    "A method with its arguments."
+
+    def text():
+        parts = [*PARTS, *ALL_SPECIAL, "<|a b|>"]
+        return "".join(rng.choice(parts) for _ in range(rng.randrange(9)))
+
+    def ids():
+        known = [*range(263), *ALL_SPECIAL.values()]
+        return [
+            rng.choice(known) if rng.random() < 0.97 else rng.choice((264, 9999, -1))
+            for _ in range(rng.randrange(7))
+        ]
+
+    kinds = {
+        "allowed_special": (subset(rng), frozenset(subset(rng)), "all"),
+        "disallowed_special": (subset(rng), "all", (), sorted(subset(rng))),
+    }
+    special = {name: rng.choice(values) for name, values in kinds.items() if rng.random() < 0.7}
+    listed = {"allowed_special": rng.choice((sorted(subset(rng)), ()))}  # an error of its own
+    threads = {"num_threads": rng.choice((1, 2, 8, 0))} if rng.random() < 0.5 else {}
+    errors = (
+        {"errors": rng.choice(("replace", "ignore", "strict", "backslashreplace"))}
+        if rng.random() < 0.6
+        else {}
+    )
+    n = rng.randrange(4)
+    return rng.choice((
+        ("encode", (text(),), special),
+        ("encode", (text(),), listed),
+        ("encode_ordinary", (text(),), {}),
+        ("encode_to_numpy", (text(),), special),
+        ("encode_batch", ([text() for _ in range(n)],), special | threads),
+        ("encode_ordinary_batch", ([text() for _ in range(n)],), threads),
+        ("encode_with_unstable", (text(),), special),
+        ("encode_single_token", (rng.choice([*ALL_SPECIAL, "aa", b"aaab", b"\xff", "zz", ""]),), {}),
+        ("decode", (ids(),), errors),
+        ("decode_bytes", (ids(),), {}),
+        ("decode_with_offsets", (ids(),), {}),
+        ("decode_tokens_bytes", (ids(),), {}),
+        ("decode_batch", ([ids() for _ in range(n)],), errors | threads),
+        ("decode_bytes_batch", ([ids() for _ in range(n)],), threads),
+        ("decode_single_token_bytes", (rng.choice([0, 97, 258, 264, 265, 280, 9999]),), {}),
+        ("is_special_token", (rng.choice([0, 97, 263, 264, 280]),), {}),
+        ("_encode_bytes", (text().encode("utf-8", "replace")[: rng.randrange(12)],), {}),
+        ("_encode_single_piece", (rng.choice(("aab", b"aaabb", "a", b"\xff")),), {}),
+    ))  # fmt: skip
+
+
+@pytest.mark.peers
+def test_random_calls_give_the_same(tiktoken):
+    "Values, or types of errors; a Rust panic of theirs is not compared, nor the order of completions."
+    theirs, ours = (toy(lib, special_tokens=ALL_SPECIAL) for lib in (tiktoken, face))
+    rng, compared = fresh("tiktoken calls"), 0
+    for _ in range(TEXTS * 5):
+        name, given, options = a_call(rng)
+        found = []
+        for enc in (theirs, ours):
+            try:
+                value = getattr(enc, name)(*given, **options)
+                if name == "encode_with_unstable":
+                    value = value[0], sorted(value[1])
+                found.append(value.tolist() if name == "encode_to_numpy" else value)
+            except BaseException as e:
+                found.append(type(e))
+        if getattr(found[0], "__name__", "") != "PanicException":
+            assert found[1] == found[0], (name, given, options)
+            compared += 1
+    assert compared > TEXTS
+
+
 # Without it
 
 
