@@ -292,7 +292,12 @@ class Component:
         raise TypeError(f"{type(self).__name__} has no part of the engine; use a class derived from it")
 
     def __getstate__(self):
-        return json.dumps(self.to_dict(), ensure_ascii=False, separators=(",", ":")).encode("utf-8")
+        try:
+            d = self.to_dict()
+        except TokenizersError as e:
+            kind = self.what.removeprefix("Py")
+            raise TokenizersError(f"Error while attempting to pickle {kind}: {e}") from None
+        return json.dumps(d, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
 
     def __setstate__(self, state):
         self._begin()

@@ -79,7 +79,7 @@ class _CustomPreTokenizer(pretokenizers.PreTokenizer):
     def _pieces(self, aligned):
         text = PreTokenizedString.of_aligned(whole_text_for(aligned), aligned)
         self.component.pre_tokenize(text)
-        return [part.aligned for part, _ in text.parts if part.normalized]
+        return [part.aligned for part, _ in text.parts]  # an empty part counts as a word
 
     def _spans(self, text):
         return [piece.span(0, len(piece.text)) for piece in self._pieces(Aligned(text))]

@@ -1,7 +1,8 @@
 """Programs of the tokenizers library, drawn from a grammar, give the same with either library, line by line.
 
 Left out, because the other library panics, grows without end, or forgets text there: empty matches and empty texts in
-replacements, `append` to nothing, and a second template behind a template.
+replacements, `append` to nothing, and a second template behind a template. Errors of a caller's normalizer are left
+out, too: the other library ignores them while it encodes. So are parts that a caller's pre-tokenizer empties.
 """
 
 import json
@@ -86,6 +87,7 @@ COMPONENTS = {
         *("n.Replace(<replaced>, '')", "n.Prepend('▁')", "n.Prepend('ab')", "n.BertNormalizer()"),
         "n.BertNormalizer(clean_text=<flag>, strip_accents=<flag?>, lowercase=<flag>)",
         *("n.Sequence([])", "n.Sequence([<normalizer>, <normalizer>])", "n.Sequence([<normalizer>])"),
+        "n.Normalizer.custom(Own(<n>))",
     ],
     "pre_tokenizer": [
         *("p.Whitespace()", "p.WhitespaceSplit()", "p.BertPreTokenizer()", "p.UnicodeScripts()"),
@@ -94,6 +96,7 @@ COMPONENTS = {
         *("p.Metaspace('_')", "p.CharDelimiterSplit('a')", "p.Split(<pattern>, <behavior>, invert=<flag>)"),
         *("p.Punctuation(<behavior>)", "p.Digits(<flag>)", "p.FixedLength(length=2)", "p.Sequence([])"),
         *("p.Sequence([<pre_tokenizer>, <pre_tokenizer>])", "p.Sequence([<pre_tokenizer>])"),
+        "p.PreTokenizer.custom(Own(<n>))",
     ],
     "tokens": ["[('[CLS]', 1), ('[SEP]', 2)]"],
     "around": ["('[SEP]', 2), ('[CLS]', 1)"],
@@ -112,6 +115,7 @@ COMPONENTS = {
         *("d.ByteLevel()", "d.Fuse()", "d.ByteFallback()", "d.WordPiece(cleanup=<flag>)", "d.BPEDecoder()"),
         *("d.Metaspace(prepend_scheme=<scheme>)", "d.CTC(pad_token='a')", "d.Replace(<replaced>, 'xy')"),
         *("d.Strip('a', <n>, <n>)", "d.Sequence([<decoder>, <decoder>, <decoder>])", "d.Sequence([])"),
+        "d.Decoder.custom(Own(<n>))",
     ],
 }
 STEPS = {
@@ -288,6 +292,46 @@ def drawn_model(rng):
     return f"m.{'WordPiece' if kind == 'wordpiece' else 'WordLevel'}({vocab})"
 
 
+class Own:
+    "A component of a caller, whose number says what it does."
+
+    def __init__(self, n):
+        self.n = n
+
+    def __repr__(self):
+        return f"Own({self.n})"
+
+    def normalize(self, text):
+        if self.n == 0:
+            text.replace("a", "bb")
+        elif self.n == 1:
+            text.prepend("é")
+        elif self.n == 2:
+            text.filter(str.isalnum)
+        elif self.n == 3:
+            text.map(lambda c: "x" if c == "b" else c)
+        else:
+            text.nfkd()
+            text.lowercase()
+
+    def pre_tokenize(self, text):
+        if self.n == 8:
+            raise KeyError("no splitting")
+        if self.n == 0:
+            text.split(lambda i, part: part.split(" ", "removed"))
+        elif self.n == 1:
+            text.split(lambda i, part: [part[:2], part[2:]] if len(part.normalized) > 2 else [part])
+        elif self.n == 2:
+            text.normalize(lambda part: part.prepend("é"))
+        elif self.n == 3:
+            text.split(lambda i, part: [part, part])
+
+    def decode_chain(self, pieces):
+        if self.n == 8:
+            raise IndexError("no decoding")
+        return [piece[: self.n] + "·" for piece in pieces]
+
+
 DRAWN = {"text": drawn_text, "ids": drawn_ids, "model": drawn_model}
 
 
@@ -346,7 +390,7 @@ def shown(value):
 def outcomes(library, lines):
     "What each line gives, or its error; the last is `panic` where the other library panics."
     env = {"n": library.normalizers, "p": library.pre_tokenizers, "q": library.processors}
-    env |= {"d": library.decoders, "m": library.models, "json": json, "pickle": pickle}
+    env |= {"d": library.decoders, "m": library.models, "json": json, "pickle": pickle, "Own": Own}
     names = (
         "Tokenizer",
         "AddedToken",
@@ -399,4 +443,6 @@ def test_programs_give_the_same():
         if wanted[-1:] == ["panic"]:
             wanted, found = wanted[:-1], found[: len(wanted) - 1]
         for i, (a, b) in enumerate(zip(wanted, found, strict=True)):
+            if lines[i].startswith(("repr(", "str(")) and "cannot be serialized" in str(a):
+                continue  # a component of a caller has a repr here
             assert b == a, "\n".join(lines[: i + 1])

@@ -612,6 +612,23 @@ def test_components_in_python(theirs):
             pickle.dumps(tok)
 
 
+class Letters:
+    def pre_tokenize(self, text):
+        text.normalize(lambda part: part.filter(str.isalpha))
+
+
+@pytest.mark.peers
+def test_a_part_that_a_component_empties_counts_as_a_word(theirs):
+    for lib in (theirs, face):
+        tok = lib.Tokenizer(lib.models.BPE({"a": 0, "b": 1}, []))
+        own = lib.pre_tokenizers.PreTokenizer.custom(Letters())
+        tok.pre_tokenizer = lib.pre_tokenizers.Sequence([lib.pre_tokenizers.Whitespace(), own])
+        encoding = tok.encode("a _ b")
+        assert encoding.word_ids == [0, 2] and encoding.offsets == [(0, 1), (4, 5)]
+        with pytest.raises(Exception, match="pickle PreTokenizer: Custom PreTokenizer cannot be serialized"):
+            own.__getstate__()
+
+
 class Keeper:
     "A component that keeps what it was given."
 
