@@ -786,6 +786,15 @@ class Tokenizer(Engine):
 
         return heal(self, prompt, n=n)
 
+    def unstable(
+        self,
+        text: str,  # The beginning of a text
+    ) -> int:  # Number of ids at the end, without those of the post-processor
+        "How many of the last ids may change if the text goes on?"
+        from subword_nb.insight.unstable import unstable
+
+        return unstable(self, text)
+
     def explain_training(
         self,
         piece: str | bytes | int,  # A piece as the model spells it, text, bytes, or an id
