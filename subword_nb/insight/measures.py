@@ -304,6 +304,8 @@ def measure(
         sums.add(split_lines(batch) if documents else batch)
         if words:
             found.add(batch)
+    if not sums.documents:
+        raise ValueError("source must have a document, got none; name other files, or another field")
     n_words, word_tokens, continued = _word_sums(tok, found) if words else (0, 0, 0)
     total = sums.groups.sum(axis=0).tolist()
     unknown = tok.piece2id.get(tok.model.unk_piece or "")

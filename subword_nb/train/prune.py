@@ -436,6 +436,8 @@ def prune(
     if corpus is None and options:
         raise ValueError(f"{min(options)} must be left out without a corpus, got {options[min(options)]!r}")
     counts = None if corpus is None else piece_counts(tok, corpus, **options)
+    if counts is not None and not counts.any():
+        raise ValueError("corpus must have text, got none; name other files, or leave it out")
     order = _order(surgery, counts, exact)
     removed = [piece for piece, _ in islice(order, len(tok.piece2id) - n)]
     least = len(tok.piece2id) - len(removed)

@@ -7,15 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from subword_nb.bpe.model import BPE
 from subword_nb.corpus.documents import default_corpus
 from subword_nb.insight.canonical import (
     ValidPairs,
     canonicalize,
     cover,
+    cover_ref,
     heal,
     is_canonical,
+    next_byte_probabilities,
     piece_table,
+    prefix_probability,
 )
+from subword_nb.pipeline.decoders import ByteFallback, Fuse, Sequence
 from subword_nb.tokenizer.tokenizer import Tokenizer
 
 DATA = Path(os.environ.get("SUBWORD_NB_DATA") or Path(__file__).parents[3] / "shared/data") / "vocab"
@@ -109,3 +114,37 @@ def test_a_published_vocabulary():
     healed = gpt2.heal("see http:")
     assert healed.prefix == b":" and healed.mask(parts=False)[gpt2.piece2id["://"]]
     assert not is_canonical(gpt2, gpt2.encode("see http:") + gpt2.encode("//"), pairs=ValidPairs(gpt2.model))
+
+
+def test_the_next_byte_where_characters_are_spelled_in_bytes():
+    "Pieces of bytes share the work of spelling: the first byte of a character comes from its pieces as well."
+    import numpy as np
+
+    pieces = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "a", "é", "aé"]
+    model = BPE({p: i for i, p in enumerate(pieces)}, [("a", "é")], unk_piece="<unk>", byte_fallback=True)
+    one = Tokenizer(model, decoder=Sequence([ByteFallback(), Fuse()]))
+    table = piece_table(one)
+    spelled = dict(zip(table.ids.tolist(), table.spelled, strict=True))
+    assert spelled[one.piece2id["<0xC3>"]] == b"\xc3" and spelled[one.piece2id["aé"]] == "aé".encode()
+    rng = np.random.default_rng(5)
+    rows = {last: rng.dirichlet(np.ones(table.size)) for last in (None, *spelled)}
+
+    def bigram(ids):
+        return rows[ids[-1] if ids else None]
+
+    def by_all_covers(prefix):
+        total = 0.0
+        for ids in cover_ref(spelled, prefix):
+            p = 1.0
+            for k, i in enumerate(ids):
+                p *= bigram(ids[:k])[i]
+            total += p
+        return total
+
+    prefix = b"a"
+    found, whole = next_byte_probabilities(table, prefix, bigram), by_all_covers(prefix)
+    for byte in (0x61, 0xC3, 0xA9, 0xFF):
+        assert found[byte] == pytest.approx(by_all_covers(prefix + bytes([byte])) / whole)
+    assert found[0xC3] > found[0xFF] and 0.9 < found.sum() <= 1 + 1e-9
+    for data in (b"a\xc3", b"\xc3\xa9", b"a\xc3\xa9"):
+        assert prefix_probability(table, data, bigram) == pytest.approx(by_all_covers(data))

@@ -71,7 +71,7 @@ def test_files_lines_and_fields(tmp_path):
     assert (whole.documents, lines.documents) == (1, 4)
     assert (whole.bytes, whole.words) == (lines.bytes, lines.words) == (22, 5)
     assert measure(tok, files(rows), field="body").documents == 2
-    none = measure(tok, [])
+    none = measure(tok, [""])
     assert (
         none.bytes_per_token,
         none.fertility,
@@ -79,6 +79,8 @@ def test_files_lines_and_fields(tmp_path):
         none.efficiency(),
         none.single_token_words,
     ) == (0,) * 5
+    with pytest.raises(ValueError, match="source must have a document, got none"):
+        measure(tok, [])
 
 
 def test_groups_hold_every_document():
