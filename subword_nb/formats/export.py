@@ -22,7 +22,7 @@ from .detect import KINDS, folder_config, special_by_default
 from .huggingface import BYTE_PIECES, parts_from_dict, parts_to_dict, write_hf
 from ..pipeline.parts import Parts
 from .vocab_files import looks_cased
-from ..text.pretokenizers import BertPreTokenizer, Metaspace, byte_level, pretokenizer
+from ..text.pretokenizers import BertPreTokenizer, Metaspace, byte_level, pretokenizer, spells_pairs
 from ..text.splitters import Split
 from ..pipeline.processors import processor_from_dict
 from subword_nb.formats.sentencepiece_models import (
@@ -320,6 +320,8 @@ def _to_hf(parts):
     told = parts.source if isinstance(parts.source, dict) else None
     if isinstance(parts.model, (BoundlessBPE, Pieces, RefinedBPE)):
         notes = [*notes, f"only this library reads the model, {parts.model!r}; other readers refuse the file"]
+    if spells_pairs(parts.pre_tokenizer):
+        notes = [*notes, "only this library reads ScriptPairs; other readers refuse the file"]
     return Translated(_numbered(parts)._replace(source=told), notes)
 
 

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['MAX_COPIED_GROWTH', 'Decoder', 'ByteLevel', 'BPEDecoder', 'WordPiece', 'Metaspace', 'Replace', 'Strip', 'CTC',
-           'fallback_byte', 'spell_run', 'ByteFallback', 'Fuse', 'Sequence', 'decode_pieces', 'ByPiece',
+           'ScriptPairs', 'fallback_byte', 'spell_run', 'ByteFallback', 'Fuse', 'Sequence', 'decode_pieces', 'ByPiece',
            'decoder_from_dict']
 
 # %% ../../nbs/pipeline/06_decoders.ipynb #21eba5d6
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..core.limits import SMALL, check_growth, check_limit, warn_ignored
 from ..text.nesting import Nested, plain_dict
 from ..core.unicode import visible_bytes
+from ..text.splitters import character_of
 
 # %% ../../nbs/pipeline/06_decoders.ipynb #9831176d
 def _check_options(d):
@@ -234,6 +235,26 @@ class CTC(Decoder):
         if self.cleanup:
             parts = [_cleaned(p).replace(self.word_delimiter_token, " ") for p in parts]
         return [p for p in parts if p]
+
+# %% ../../nbs/pipeline/06_decoders.ipynb #c11cec7a
+_PAIR = re.compile("([\ue000-\uf8ff][\U000f0000-\U000f07ff])|[\ue000-\uf8ff]|[\U000f0000-\U000f07ff]")
+
+
+@dataclass(frozen=True)
+class ScriptPairs(Decoder):
+    "Turn pairs of symbols into the characters that they spell."
+
+    def _decode(self, pieces, errors):
+        def spelled(match):
+            found = character_of(match[1]) if match[1] else ""
+            if not found and errors == "strict":
+                raise ValueError(
+                    f"pieces must be pairs of a block and a place, got {match[0]!r}; "
+                    'pass errors="replace" or errors="ignore"'
+                )
+            return found or ("" if errors == "ignore" else "\ufffd")
+
+        return [_PAIR.sub(spelled, "".join(pieces))]
 
 # %% ../../nbs/pipeline/06_decoders.ipynb #b7b6596a
 def fallback_byte(
@@ -478,7 +499,19 @@ def decoder_from_dict(
         raise ValueError(
             f'{path} must be an object such as {{"type": "Fuse"}} or null, got no type; correct the file'
         )
-    classes = (ByteLevel, BPEDecoder, WordPiece, Metaspace, Replace, Strip, CTC, ByteFallback, Fuse, Sequence)
+    classes = (
+        ByteLevel,
+        BPEDecoder,
+        WordPiece,
+        Metaspace,
+        Replace,
+        Strip,
+        CTC,
+        ByteFallback,
+        Fuse,
+        Sequence,
+        ScriptPairs,
+    )
     kinds = {c.__name__: c for c in classes}
     if d["type"] not in kinds:
         raise ValueError(

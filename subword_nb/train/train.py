@@ -28,7 +28,7 @@ from ..core.checks import check_limits
 from ..bpe.reference import first_pieces
 from ..bpe.model import BPE, Rules
 from ..bpe.boundless import boundless_model, boundless_train, run_pretokenizer, word_runs
-from ..bpe.characters import character_train
+from ..bpe.characters import character_train, pair_characters, utf8_characters
 from ..bpe.parity import Parity, parity_train
 from ..bpe.refined import RefinedRules, picky_train, refined_model, scaffold_train, trimmed
 from ..bpe.superwords import superword_train, wide_pretokenizer
@@ -51,9 +51,10 @@ from subword_nb.text.pretokenizers import (
     byte_level,
     pretokenizer,
     spells_bytes,
+    spells_pairs,
 )
 from ..text.protocols import Trainer
-from ..text.splitters import PreTokenizer, Split, script
+from ..text.splitters import PreTokenizer, Split, script, script_symbols
 from ..corpus.sources import as_corpus
 from ..corpus.segmentation import pretokens_ref
 from ..text.nesting import flat_steps
@@ -505,13 +506,13 @@ def learn_bpe(
     picky: float | None = None,  # PickyBPE ("bpe"): remove pieces of which a merge takes more than this share
     scaffold: bool = False,  # Scaffold-BPE ("bpe"): leave pieces out that are only steps to others
     trim: int | None = None,  # Take pieces out that are tokens less often ("bpe")
-    whole_characters: bool = False,  # No piece ends within a character and holds another ("bpe")
+    whole_characters: bool = False,  # No piece ends within a character and holds another ("bpe"; "char_bpe" of "script")
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     on_progress: Callable | None = None,  # See `train`
     resume: Any = None,  # A snapshot of an earlier run on the same counts with the same options
 ) -> Learned:  # Model, decoder, how it ended
     "Learn byte-pair encoding, from bytes or from characters."
-    bytewise = spells_bytes(pre_tokenizer)
+    bytewise, pairs = spells_bytes(pre_tokenizer), spells_pairs(pre_tokenizer)
     marks = dict[str, Any](
         continuing_subword_prefix=continuing_subword_prefix, end_of_word_suffix=end_of_word_suffix
     )
@@ -523,6 +524,8 @@ def learn_bpe(
                 )
     first = [*special_tokens, *(f"<0x{b:02X}>" for b in range(256) if byte_fallback)]
     initial = _start_for(bytewise, initial_alphabet)
+    if pairs and initial_alphabet is None:
+        initial = script_symbols()
     limits = dict[str, Any](
         min_frequency=min_frequency,
         initial_alphabet=initial,
@@ -535,7 +538,7 @@ def learn_bpe(
     refining = {"picky": picky, "scaffold": scaffold or None, "trim": trim}
     refining = {name: value for name, value in refining.items() if value is not None}
     whole = {"whole_characters": True} if whole_characters else {}
-    _check_variants(bytewise, superwords=superwords, parity=parity, **refining, **whole)
+    _check_variants(bytewise, superwords=superwords, parity=parity, **refining, **({} if pairs else whole))
     rules: Any
     if refining:
         _check_plain(dropout=dropout, ignore_merges=ignore_merges, limit_alphabet=limit_alphabet)
@@ -557,7 +560,8 @@ def learn_bpe(
         rules = parity_train(corpora or {}, vocab_size, parity=parity, **given, **run)
     elif whole_characters:
         _check_plain(limit_alphabet=limit_alphabet)
-        rules = character_train(counts, vocab_size, **given, **run)
+        characters = pair_characters if pairs else utf8_characters
+        rules = character_train(counts, vocab_size, characters=characters, **given, **run)
     else:
         rules = bpe_train(counts, vocab_size, **limits, **marks, **run, resume=resume)
     encoding = dict(
@@ -568,7 +572,9 @@ def learn_bpe(
         ignore_merges=ignore_merges,
     )
     decoder: decoders.Decoder = decoders.ByteLevel()
-    if not bytewise:
+    if pairs:
+        decoder = decoders.ScriptPairs()
+    elif not bytewise:
         decoder = _char_decoder(end_of_word_suffix, continuing_subword_prefix, byte_fallback, pre_tokenizer)
     return _bpe_learned(rules, decoder, encoding | marks)
 

@@ -49,7 +49,8 @@ def test_hugging_faces_library_gives_the_same_ids(trained, hf, tmp_path):
 
 
 def counted(shared_file, n):
-    text = lzma.open(shared_file("corpus/multilingual_mixed.txt.xz"), "rt", encoding="utf-8").read(400_000)
+    with lzma.open(shared_file("corpus/multilingual_mixed.txt.xz"), "rt", encoding="utf-8") as file:
+        text = file.read(400_000)
     start = fresh().randrange(len(text) - n)
     found = count_pretokens(text[start : start + n].splitlines(keepends=True), "gpt2")
     return {p.encode(): n for p, n in found.items()}
@@ -67,3 +68,26 @@ def test_the_reference_agrees_on_real_text(shared_file):
     counts = counted(shared_file, 3000)
     size = len({b for p in counts for b in p}) + 80
     assert character_train(counts, size) == character_train_ref(counts, size)
+
+
+def test_scripts_instead_of_bytes(tmp_path):
+    corpus = [*texts(fresh("corpus"), 60)]
+    how = {"algorithm": "char_bpe", "pre_tokenizer": "script", "vocab_size": 2960}
+    tok = Tokenizer.train(corpus, whole_characters=True, **how)
+    with pytest.warns(UserWarning, match="only this library reads ScriptPairs"):
+        tok.save(tmp_path / "tokenizer.json")
+    again = Tokenizer.load(tmp_path / "tokenizer.json")
+    assert again == tok
+    assert all(len(p) % 2 == 0 for p in tok.id2piece[2883:])
+    for text in [*texts(fresh(), 30), "\ue000\U000f0000\U0010ffff\0\u0378"]:
+        ids = tok.encode(text)
+        assert ids == again.encode(text) == tok.encode_array(text).tolist()
+        assert tok.decode(ids) == text
+    assert tok.explain("да 東京")
+
+
+def test_what_has_no_characters_is_refused():
+    with pytest.raises(ValueError, match="pretokens must be UTF-8"):
+        Tokenizer.train({b"\xd0": 2}, vocab_size=300, whole_characters=True)
+    with pytest.raises(ValueError, match="must be left out for characters"):
+        Tokenizer.train(["a b"], algorithm="char_bpe", vocab_size=300, whole_characters=True)

@@ -344,6 +344,7 @@ PRE_TOKENIZERS = {
     "CharDelimiterSplit": [splitters.CharDelimiterSplit("a")],
     "FixedLength": [splitters.FixedLength(3)],
     "UnicodeScripts": [splitters.UnicodeScripts()],
+    "ScriptPairs": [splitters.ScriptPairs(), splitters.ScriptPairs(use_scripts=False)],
 }
 
 
@@ -408,6 +409,7 @@ DECODERS = {
     "Replace": [decoders.Replace("▁", " ")],
     "Strip": [decoders.Strip(" ", 1, 0)],
     "CTC": [decoders.CTC()],
+    "ScriptPairs": [decoders.ScriptPairs()],
     "ByteFallback": [decoders.ByteFallback()],
     "Fuse": [decoders.Fuse()],
     "Sequence": [
