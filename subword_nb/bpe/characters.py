@@ -132,6 +132,10 @@ def character_train(
     symbols = {c for row in rows for c in row}
     ids = {p: i for i, p in enumerate(pieces) if p in symbols}
     runs, weights = _runs(rows, counts, ids)
+
+    def report(done, total, what, state):
+        on_progress(len(first) + done - len(pieces), vocab_size, what, dict)
+
     if bulk is None:
         bulk = jit.available() and sum(map(len, runs)) > 300_000
     more = _learn_outer(
@@ -141,7 +145,7 @@ def character_train(
         len(pieces) + vocab_size - len(first),
         bulk,
         progress,
-        on_progress and (lambda done, total, what, state: on_progress(min(done, total), total, what, dict)),
+        on_progress and report,
         dict(
             tie_break=tie_break,
             min_frequency=min_frequency,
@@ -150,7 +154,10 @@ def character_train(
         ),
     )
     is_rare = any(n < min_frequency and len(p) <= longest for p, n in often.items())
-    return _taken(first, inner, often, more, vocab_size, is_rare)
+    rules = _taken(first, inner, often, more, vocab_size, is_rare)
+    if on_progress is not None:
+        on_progress(len(rules.pieces), vocab_size, "merging", dict)
+    return rules
 
 # %% ../../nbs/bpe/14_characters.ipynb #b5027367
 def _learn_outer(runs, weights, pieces, size, bulk, progress, on_progress, options):

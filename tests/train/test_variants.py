@@ -1,0 +1,89 @@
+"Every variant of BPE, by one table: any number of threads, files, progress, checkpoints, and what is refused."
+
+import inspect
+from pathlib import Path
+
+import pytest
+from seeds import fresh
+
+from subword_nb import Tokenizer
+from subword_nb.bpe.parity import Parity
+from subword_nb.train.train import VARIANTS, learn_bpe
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*only this library reads", "ignore:training ended")
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = "the hug of a pug, in 1984… der Hügel; 東京都 and don't “stop”! hugs hugging हिन्दी \0 \x85"
+WORDS = TEXT.split(" ")
+SMALL = {"superwords": 300, "parity": Parity(), "picky": 0.6, "trim": 5}
+CASES = [(name, SMALL.get(name, VARIANTS[name].example)) for name in VARIANTS] + [("superwords", "boundless")]
+IDS = [f"{name}={value}"[:24] for name, value in CASES]
+
+
+def texts(rng, n):
+    return [
+        rng.choice([" ", " ", "\n"]).join(rng.choices(WORDS, k=rng.randrange(1, 20))) + "\n" for _ in range(n)
+    ]
+
+
+def source_of(name):
+    some = texts(fresh("corpus"), 120)
+    return {"one": some[:60], "two": some[60:]} if VARIANTS[name].source == "corpora" else some
+
+
+def trained(name, value, **options):
+    return Tokenizer.train(source_of(name), vocab_size=330, progress=False, **{name: value}, **options)
+
+
+def test_each_variant_is_an_option_and_has_its_page():
+    options = inspect.signature(learn_bpe).parameters
+    for name, variant in VARIANTS.items():
+        assert options[name].default in (None, False)
+        assert (ROOT / "nbs" / variant.page).is_file()
+        assert variant.source in ("counts", "corpus", "corpora")
+
+
+@pytest.mark.parametrize(("name", "value"), CASES, ids=IDS)
+def test_threads_files_and_progress(name, value, tmp_path):
+    seen = []
+    tok = trained(name, value, threads=1, special_tokens=["<s>"], on_progress=lambda *args: seen.append(args))
+    assert {what for _, _, what, _ in seen} >= {"merging"} or len(tok.id2piece) < 330
+    assert trained(name, value, threads=3, special_tokens=["<s>"]) == tok
+    tok.save(tmp_path / "tokenizer.json")
+    again = Tokenizer.load(tmp_path / "tokenizer.json")
+    for text in [*texts(fresh(), 20), "", " ", "\0", "a" * 3000, "\U0010ffff\ud7ff"]:
+        ids = tok.encode(text)
+        assert tok.decode(ids) == text
+        assert again.encode(text) == ids == tok.encode_array(text).tolist()
+    assert tok.explain("hugging the pug")
+
+
+@pytest.mark.parametrize(("name", "value"), CASES, ids=IDS)
+def test_what_a_variant_does_not_have_is_refused(name, value, tmp_path):
+    with pytest.raises(ValueError, match="trace must be left out"):
+        trained(name, value, trace=True)
+    other = next(n for n in ("picky", "trim") if n != name)
+    with pytest.raises(ValueError, match="must be left out with"):
+        trained(name, value, **{other: SMALL[other]})
+    with pytest.raises(ValueError, match="must be None for characters|must be left out for characters"):
+        trained(name, value, algorithm="char_bpe")
+
+
+@pytest.mark.parametrize(("name", "value"), CASES, ids=IDS)
+def test_counts_are_enough_or_refused(name, value):
+    counts = {b"hug": 9, b" pug": 4, " Hügel".encode(): 3, b" hugs": 2}
+    if VARIANTS[name].source == "counts":
+        with pytest.warns(UserWarning, match="training ended"):
+            assert Tokenizer.train(counts, vocab_size=300, **{name: value}).decode([104, 103]) is not None
+        return
+    with pytest.raises(ValueError, match="source"):
+        Tokenizer.train(counts, vocab_size=300, **{name: value})
+
+
+@pytest.mark.parametrize("name", [n for n in VARIANTS if VARIANTS[n].source == "counts"])
+def test_a_run_with_a_checkpoint_gives_the_same(name, tmp_path):
+    value, corpus = SMALL.get(name, VARIANTS[name].example), tmp_path / "corpus.txt"
+    corpus.write_text("".join(source_of(name)), encoding="utf-8")
+    how = {"vocab_size": 330, "progress": False, name: value}
+    tok = Tokenizer.train(corpus, **how)
+    for _ in range(2):  # the second goes on from what the first has kept
+        assert Tokenizer.train(corpus, checkpoint=tmp_path / "kept", **how) == tok
