@@ -6,8 +6,9 @@ import pytest
 
 from subword_nb import Tokenizer
 from subword_nb.corpus.documents import COURSE_CORPUS
-from subword_nb.insight.text_steps import cache_steps, pipeline_steps, suffix_steps
+from subword_nb.insight.text_steps import cache_steps, mask_steps, pipeline_steps, suffix_steps
 from subword_nb.pipeline.processors import TemplateProcessing
+from subword_nb.text.gpt_scanners import scan_ref
 from subword_nb.unigram.reference import substring_counts
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -89,3 +90,20 @@ def test_the_model_is_called_for_new_spans_only():
         assert stepper.frame(-1).splitlines()[-1].split() == [str(i) for span in spans for i in span]
         said = ["is new" in caption for caption in stepper.captions[1:]]
         assert said == [span not in spans[:i] for i, span in enumerate(spans)]
+
+
+def test_masks_mark_the_bytes_where_spans_of_the_pattern_begin():
+    rng = random.Random(7)
+    for _ in range(300):
+        text = "".join(rng.choices("aB7'stlrevmd \n,", k=rng.randrange(1, 65)))
+        stepper = mask_steps(text)
+        bits = "".join(
+            line.split()[1].strip("<>")
+            for line in stepper.frame(7).splitlines()
+            if line.split()[0] == "starts"
+        )
+        places, at = [], 0
+        for span in scan_ref("gpt2", text.encode()):
+            places.append(at)
+            at += len(span)
+        assert [i for i, bit in enumerate(bits) if bit == "1"] == places and len(bits) == len(text)
