@@ -29,6 +29,7 @@ TOKEN_CLASSES = [  # the first that holds; style.css has the colours
     (Name.Builtin, "bu"),
     (Name.Exception, "ex"),
 ]
+WRAPPED = 44  # characters of a line that fit on a phone
 ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
@@ -61,11 +62,21 @@ def painted(
     language: str,  # A name that Pygments knows
 ) -> str:  # Elements and classes as pandoc makes them, which would take five times as long
     "Highlight code."
-    parts = []
-    for kind, text in get_lexer_by_name(language, stripnl=False).get_tokens(code):
-        name, text = next((c for k, c in TOKEN_CLASSES if kind in k), ""), html.escape(text, quote=False)
-        parts.append(f'<span class="{name}">{text}</span>' if name and text.strip() else text)
-    body = "".join(parts).rstrip("\n")
+    code = code.rstrip("\n")
+    lines = [""]
+    for kind, text in get_lexer_by_name(language, stripnl=False, ensurenl=False).get_tokens(code):
+        name = next((c for k, c in TOKEN_CLASSES if kind in k), "")
+        for i, part in enumerate(html.escape(text, quote=False).split("\n")):
+            if i > 0:
+                lines.append("")
+            lines[-1] += f'<span class="{name}">{part}</span>' if name and part.strip() else part
+    body = ""
+    for line, plain in zip(lines, code.split("\n"), strict=True):
+        indent = len(plain) - len(plain.lstrip(" "))
+        # a long line is wrapped on a phone, and goes on deeper than it begins
+        long = len(plain) > WRAPPED
+        body += f'<span class="w" style="--n:{indent}">{line}\n</span>' if long else f"{line}\n"
+    body = body.removesuffix("\n")
     return f'<div class="sourceCode"><pre class="sourceCode {language}"><code class="sourceCode {language}">{body}</code></pre></div>'
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from notebooks import CHAPTERS
+from notebooks import CHAPTERS, dev_module
 
 ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT / "nbs"
@@ -190,6 +190,16 @@ def test_markup_that_is_left_is_found(text):
 )
 def test_what_is_no_markup_is_left_alone(text):
     assert left_markup(text) == []
+
+
+def test_code_is_highlighted_line_by_line_and_stays_the_same():
+    cells = dev_module("docsite_cells")
+    code = 'def f(x):\n    """One line,\n    and another."""\n\n    return f"{x}" + \'a\\n\'  # <a long comment> about what is returned\n'
+    page = cells.painted(code, "python")
+    assert html.unescape(re.sub(r"<[^>]+>", "", page)).rstrip("\n") == code.rstrip("\n")
+    assert page.count('<span class="w" style="--n:4">') == 1
+    for language, text in [("text", "a\n\nb"), ("json", "{}"), ("python", ""), ("bash", "x\n  y")]:
+        assert re.sub(r"<[^>]+>", "", cells.painted(text, language)).rstrip("\n") == text
 
 
 @pytest.fixture(scope="module")

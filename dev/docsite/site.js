@@ -60,7 +60,7 @@ for (const block of all("div.sourceCode")) {
   button.type = "button";
   button.textContent = "Copy";
   button.addEventListener("click", async () => {
-    try { await navigator.clipboard.writeText(one("code", block).innerText); button.textContent = "Copied"; }
+    try { await navigator.clipboard.writeText(one("code", block).textContent); button.textContent = "Copied"; }
     catch (e) { button.textContent = "Not allowed"; }
     setTimeout(() => { button.textContent = "Copy"; }, 1500);
   });
