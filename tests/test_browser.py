@@ -112,6 +112,15 @@ def test_a_page_with_faults_is_complained_about(chrome, address):
     said = " ".join(browser.axe(page, COMMON))
     assert all(rule in said for rule in ("heading-order", "image-alt", "button-name", "color-contrast"))
     assert browser.sideways(page)
+    page.reload()
+    assert not browser.sideways(page)
+    picture = "data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' width='3000' height='9'/>"
+    page.evaluate(
+        """(src) => { const img = new Image(); img.src = src; img.style.maxWidth = "none";
+        document.querySelector(".text").prepend(img); return img.decode(); }""",
+        picture,
+    )
+    assert "<img" in browser.sideways(page)
     page.close()
 
 
