@@ -39,17 +39,15 @@ def test_a_table_stays_within_its_limit(width, n_ids):
     assert largest < limit * 3 // 2
 
 
-def test_spans_behind_one_without_an_end_come_in_small_numbers(monkeypatch):
-    from subword_nb.core import span_cache
-
-    monkeypatch.setattr(span_cache, "_RESCAN", 1 << 16)
-    monkeypatch.setattr(span_cache, "_LONG", 1 << 14)
+def test_spans_behind_one_without_an_end_come_in_small_numbers():
     scanner = SegmentationPlan(None, byte_level("gpt2")).byte_spans.scanner
-    text = b"a" * 1_000_000 + b" b" * 500_000
-    found, most = [], 0
-    blocks = [text[i : i + 10_000] for i in range(0, len(text), 10_000)]
-    for _, starts, k, place in feed(scanner, blocks, size=10_000):
-        found += [place + int(a) - int(starts[0]) for a in starts[:k]]
-        most = max(most, k)
-    assert found == [0, *range(1_000_000, 2_000_000, 2)]
-    assert most < 1 << 16
+    n, size, lengths = 34 << 20, 1 << 18, []
+    blocks = [b"a" * size] * (n // size) + [b" b" * (size // 2)] * 120
+    for _, starts, k, place in feed(scanner, blocks, size=size):
+        assert place == sum(int(found.sum()) for found in lengths)
+        lengths.append(np.diff(starts[: k + 1]))
+    assert max(map(len, lengths)) <= 8 << 20  # those of sixteen megabytes
+    found = np.concatenate(lengths)
+    assert found[0] == n
+    assert (found[1:] == 2).all()
+    assert len(found) == 1 + 60 * size
