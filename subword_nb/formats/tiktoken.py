@@ -30,7 +30,7 @@ from ..bpe.model import BPE, RankRules, bpe_encode, implied_rules
 from ..corpus.counts import write_atomically
 from ..pipeline.parts import Parts
 from ..core.limits import read_bytes
-from ..core.table_cache import stored_text
+from ..core.table_cache import stored_text, tables_folder
 from ..text.regex import KIMI, PATTERNS, compile_pattern
 from ..text.pretokenizers import ByteLevel, Sequence, byte_level, spells_bytes
 from ..text.splitters import Split, same_in_both
@@ -684,7 +684,10 @@ def _parts(ranks, pattern, special, name, label):
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #a5e72ba2
 def _published_ids(data):
-    "piece → id, from a file that is known by its hash and lists all ranks in order; None for another."
+    "piece → id, from a file that is known by its hash and lists all ranks in order; None for another, and where nothing is stored."
+
+    if tables_folder() is None:
+        return None
 
     def pieces():
         ids = _visible_ids(_fields(data.split()))  # without line breaks
