@@ -9,6 +9,7 @@ __all__ = ['HEAD', 'SEPARATOR', 'THREES', 'THREE', 'FIRST_BITS', 'OVERLONG', 'SU
            'scan_spans', 'IdBuffer', 'expect_separators', 'write_token_ids', 'take_ids']
 
 # %% ../../nbs/core/09_simd.ipynb #944007d2
+from array import array
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -460,7 +461,7 @@ class IdBuffer:
         self.ends = np.zeros(documents + 2, np.int64)
         # ids written, separators met, ids beyond the capacity, gaps, new spans
         self.state = np.zeros(5, np.int64)
-        self.separators = []  # Meaning of each separator: the id of a token, or -1 between texts
+        self.separators = array("q")  # Meaning of each separator: the id of a token, or -1 between texts
         self.frame = frame
         self.n_expected = 0  # number of separators announced
         self.n_taken = 0  # number of separators processed

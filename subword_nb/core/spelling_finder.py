@@ -89,11 +89,16 @@ def _link(slots, order, parent, last, fail, longest):
             longest[state] = longest[found]
 
 # %% ../../nbs/core/15_spelling_finder.ipynb #5f26e6b2
-def _tree(spellings):
-    "A tree of reversed spellings: slots, parent, depth, last byte and own spelling of each state; number of states."
-    text = np.frombuffer(b"".join(spellings), np.uint8)
+def _joined(spellings):
+    "The bytes of all spellings, and their bounds."
     bounds = np.zeros(len(spellings) + 1, np.int64)
     np.cumsum([len(s) for s in spellings], out=bounds[1:])
+    return np.frombuffer(b"".join(spellings), np.uint8), bounds
+
+
+def _tree(spellings):
+    "A tree of reversed spellings: slots, parent, depth, last byte and own spelling of each state; number of states."
+    text, bounds = _joined(spellings)
     n = len(text) + 1  # an upper bound of the number of states
     if n > 1 << 23:
         raise ValueError(f"spellings must have at most {(1 << 23) - 1:,} bytes, got {len(text):,}")
@@ -133,6 +138,16 @@ def _find_backwards(text, begins, ends, slots, fail, longest, lengths, is_last, 
                 free = place + lengths[number]
     return found
 
+# %% ../../nbs/core/15_spelling_finder.ipynb #eb9cb6b8
+@entry("int64[:], int64[:], int64[:]")
+def _find_only(parent, own, only):
+    "The number of the only spelling in the branch that begins with each state; -2: there are several."
+    for state in range(len(own)):
+        only[state] = own[state]
+    for state in range(len(own) - 1, 0, -1):  # before its parent
+        above = parent[state]
+        only[above] = only[state] if only[above] == -1 else -2
+
 # %% ../../nbs/core/15_spelling_finder.ipynb #c780e856
 @kernel
 def _next_begin(text, i, end, firsts, is_first):
@@ -151,11 +166,25 @@ def _next_begin(text, i, end, firsts, is_first):
 
 
 @entry(
-    "uint8[:], int64[:], int64[:], bool, uint64[:], int64[:], bool[:], int64[:], uint8[:], bool[:], "
+    "uint8[:], int64[:], int64[:], bool, uint64[:], int64[:], int64[:], uint8[:], int64[:], uint8[:], bool[:], "
     "bool[:], int64[:], int64[:], int64[:]"
 )
 def _find_forwards(
-    text, begins, ends, is_open, slots, own, continues, lengths, firsts, is_first, pairs, places, numbers, state
+    text,
+    begins,
+    ends,
+    is_open,
+    slots,
+    own,
+    only,
+    blob,
+    bounds,
+    firsts,
+    is_first,
+    pairs,
+    places,
+    numbers,
+    state,
 ):
     "Continue a search, whose state is (region, position, found, steps left, end of the certain part); is it finished?"
     i = state[1]
@@ -170,7 +199,7 @@ def _find_forwards(
                 state[0], state[1] = region, i
                 return False
             at, node, number = i, np.int64(0), np.int64(-1)
-            while at < end:
+            while at < end and only[node] < 0:
                 step = _child(slots, node, text[at])
                 if step == 0:
                     break
@@ -178,14 +207,25 @@ def _find_forwards(
                 at += 1
                 if own[node] >= 0:
                     number = own[node]
-            if at == end and may_continue and continues[node]:
+            alone = only[node]
+            longer = alone < 0
+            if alone >= 0:  # one spelling is left, whose bytes are compared
+                place, stop = bounds[alone] - i, i + bounds[alone + 1] - bounds[alone]
+                while at < end and at < stop and text[at] == blob[place + at]:
+                    at += 1
+                if at == stop:
+                    number = alone
+                longer = at < stop
+            if at == end and longer and may_continue:
                 state[4] = i
                 return True
             state[3] -= at - i
+            width = np.int64(1)
             if number >= 0:
+                width = bounds[number + 1] - bounds[number]
                 places[state[2]], numbers[state[2]] = i, number
                 state[2] += 1
-            i = _next_begin(text, i + (lengths[number] if number >= 0 else 1), end, firsts, is_first)
+            i = _next_begin(text, i + width, end, firsts, is_first)
     return True
 
 # %% ../../nbs/core/15_spelling_finder.ipynb #b2ddf38d
@@ -200,10 +240,10 @@ class SpellingFinder:
             raise ValueError("spellings must have at least one byte, got an empty one; leave it out")
         self.spellings = spellings
         self.lengths = np.array([len(s) for s in spellings], np.int64)
-        slots, parent, _, _, self._own, states = _tree([s[::-1] for s in spellings])
-        self._slots = slots
-        self._continues = np.zeros(states, bool)
-        self._continues[parent[1:]] = True
+        self._slots, parent, _, _, self._own, states = _tree([s[::-1] for s in spellings])
+        self._only = np.empty(states, np.int64)
+        _find_only(parent, self._own, self._only)
+        self._blob, self._bounds = _joined(spellings)
         self._firsts = np.array(sorted({s[0] for s in spellings}), np.uint8)
         self._is_first, self._pairs = np.zeros(256, bool), np.zeros((256, 256), bool)
         self._is_first[self._firsts] = True
@@ -227,7 +267,9 @@ class SpellingFinder:
         ends: np.ndarray,  # (regions,) int64: end of each
         *,
         is_open: bool = False,  # May the text continue after the last region?
-    ) -> tuple[np.ndarray, np.ndarray, int]:  # (found,) int64: positions; numbers of the spellings; end of the certain part
+    ) -> tuple[
+        np.ndarray, np.ndarray, int
+    ]:  # (found,) int64: positions; numbers of the spellings; end of the certain part
         "Find spellings in regions of a text: leftmost first, longest first, none overlapping another."
         size = int((ends - begins).sum())
         last = int(ends[-1]) if len(ends) else 0
@@ -240,8 +282,9 @@ class SpellingFinder:
             is_open,
             self._slots,
             self._own,
-            self._continues,
-            self.lengths,
+            self._only,
+            self._blob,
+            self._bounds,
             self._firsts,
             self._is_first,
             self._pairs.ravel(),

@@ -9,6 +9,7 @@ __all__ = ['utf8_of', 'TextSlice', 'WorkItem', 'ForbiddenSpelling', 'groups_of',
 # %% ../../nbs/pipeline/08_blocks.ipynb #664ad938
 import ctypes
 import re
+from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -110,7 +111,7 @@ def blocks_of(
     *,
     dummy_prefix: "DummyPrefix|None" = None,  # Prepended to a text, see `ByteSpans`
     matcher: "AddedTokenMatcher|None" = None,  # Added tokens to find
-    separators: list | None = None,  # Receives the meaning of each separator
+    separators: "array|list|None" = None,  # Receives the meaning of each separator
     forbidden: tuple = (),  # Bytes that must not occur in a block
 ) -> Iterator:  # bytes, or parts of a memory map
     "Blocks of bytes with separators between parts."
@@ -134,7 +135,7 @@ def blocks_of(
             found = matcher.find(joined)
             joined, _ = _separated(joined, found, opens[a:b], dummy_prefix, separators)
         else:
-            separators += [-1] * (b - a - 1)
+            separators.extend([-1] * (b - a - 1))
             if dummy_prefix:
                 joined = b"\xff".join(
                     [
@@ -356,10 +357,14 @@ class AddedTokenMatcher:
         whole = np.array([begin]), np.array([n])
         first, until = search.find(data, *whole, visible=np.zeros(1, np.int64), is_open=not last)
         found = [first]
+        if not second and not self.wide and not last:
+            stop = max(until, begin, *first.stops[-1:].tolist())
+            after = int(first.stops[-1]) == stop if len(first.stops) else after_first and stop == begin
+            return FoundTokens(first.starts, first.stops, first.ids, begin, stop, after)
         if second:
             end = int(first.stops[-1]) if len(first.stops) else begin
             if self.wide and not last:  # a later token of the first finder may include this white space
-                until = max(_white_before(text, until), end)
+                until = min(until, max(_white_before(text, until), end))
             begins = np.concatenate([[begin], first.stops])
             ends = np.append(first.starts, n if last else max(until, end))
             visible = begins.copy()
@@ -415,7 +420,7 @@ def split_on_added_tokens(
     first: bool | None = None,  # Does it start its text? None: it continues another part
     dummy_prefix: "DummyPrefix|None" = None,  # Prepended to a text, see `ByteSpans`
     matcher: AddedTokenMatcher | None = None,  # Added tokens to find
-    separators: list | None = None,  # Receives their ids
+    separators: "array|list|None" = None,  # Receives their ids
 ) -> Iterator[bytes]:  # Blocks, with a separator for each token
     "Split a part on its added tokens."
     from subword_nb.core.span_cache import with_last
@@ -462,7 +467,7 @@ def _separated(text, found, firsts, dummy_prefix, separators):
     data = np.frombuffer(text, np.uint8)
     if len(firsts) > 1:
         starts, stops, ids = _with_ends_of_texts(data, starts, stops, ids, len(firsts) - 1)
-    separators += ids.tolist()
+    separators.extend(array("q", ids.tobytes()))
     begins, ends = np.concatenate([[begin], stops]), np.append(starts, stop)
     prefix, opened = b"", np.zeros(len(begins), bool)
     if dummy_prefix:
