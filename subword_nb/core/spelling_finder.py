@@ -267,9 +267,7 @@ class SpellingFinder:
         ends: np.ndarray,  # (regions,) int64: end of each
         *,
         is_open: bool = False,  # May the text continue after the last region?
-    ) -> tuple[
-        np.ndarray, np.ndarray, int
-    ]:  # (found,) int64: positions; numbers of the spellings; end of the certain part
+    ) -> tuple[np.ndarray, np.ndarray, int]:  # (found,) int64: positions; numbers; end of the certain part
         "Find spellings in regions of a text: leftmost first, longest first, none overlapping another."
         size = int((ends - begins).sum())
         last = int(ends[-1]) if len(ends) else 0
