@@ -132,17 +132,24 @@ def unstable(
     now, then = pretokens(""), [pretokens(more) for more in _probes(tok, text)]
     final = min(_common(now, row) for row in then)
     ids = _ids(c.model, now[final:])
-    certain = len(ids)
-    for row in {tuple(row[final:]) for row in (now, *then)}:
-        certain = min(certain, _common(ids, _begun(tok, c.model, row)))
-        if not certain:
-            break
+    certain = _common(ids, _begun(tok, c.model, now[final:]))
+    for row in {tuple(row[final:]) for row in then if not _grows(now, row)}:
+        if certain:
+            certain = min(certain, _common(ids, _begun(tok, c.model, row)))
     return len(ids) - certain
 
 # %% ../../nbs/insight/14_unstable.ipynb #cbd7a487
 def _ids(model, units):
     "The ids of pretokens and added tokens."
     return [i for unit in units for i in ([unit] if isinstance(unit, int) else model.encode(unit))]
+
+
+def _grows(now, row):
+    "Are these the same pretokens, of which the last one has grown? Then nothing new is to be learned from them."
+    k = len(now) - 1
+    if not now or row[:k] != now[:k] or len(row) <= k or isinstance(now[k], int) or isinstance(row[k], int):
+        return False
+    return row[k].startswith(now[k])
 
 
 def _begun(tok, model, units):
