@@ -31,6 +31,7 @@ TRAIN_EXAMPLES = """Learn a tokenizer from text files and write it as tokenizer.
   subword-nb train "s3://bucket/texts/*.txt.gz" --sample 0.1 --seed 1 -o tok.json
   subword-nb train a.txt --special-token "<|endoftext|>" --special-token "<pad>" -o tok.json
   subword-nb train a.txt --algorithm char_bpe --unk-piece "<unk>" --end-of-word-suffix "</w>" -o tok.json
+  subword-nb train a.txt -O superwords=26000 -o tok.json        pieces that cross words, after so many that do not
   subword-nb train a.txt --algorithm wordpiece -O objective=frequency -o vocab.txt
   subword-nb train a.txt --algorithm unigram -O character_coverage=0.9995 -o tok.json
   zcat logs.gz | subword-nb train - -o tok.json
@@ -43,7 +44,8 @@ Files may be text, JSON lines (.jsonl), Parquet or Arrow, text and JSON lines al
 .zst; of a folder, those are read whose suffix says so, and the others are named. Quote patterns so that ** \
 works in every shell. An existing -o file is replaced in one step: a crash leaves the old one whole.
 
-Every algorithm has more options, given as -O name=value: bpe dropout, ignore_merges; char_bpe and unigram \
+Every algorithm has more options, given as -O name=value: bpe dropout, ignore_merges, \
+and its variants superwords, picky, scaffold, trim, whole_characters; char_bpe and unigram \
 split_digits, split_by_unicode_script, treat_whitespace_as_suffix; wordpiece objective (score or \
 frequency), max_input_chars_per_word; unigram start (bpe), seed_size, max_piece_length, shrinking_factor, \
 character_coverage, required_chars, unk_penalty, and user_defined='["<n>"]', a list in JSON."""

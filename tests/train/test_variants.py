@@ -42,6 +42,13 @@ def test_each_variant_is_an_option_and_has_its_page():
         assert variant.source in ("counts", "corpus", "corpora")
 
 
+def test_the_help_of_the_command_names_each_that_it_can_train():
+    from subword_nb.cli.train import TRAIN_EXAMPLES
+
+    for name, variant in VARIANTS.items():
+        assert variant.source == "corpora" or name in TRAIN_EXAMPLES
+
+
 @pytest.mark.parametrize(("name", "value"), CASES, ids=IDS)
 def test_threads_files_and_progress(name, value, tmp_path):
     seen = []
