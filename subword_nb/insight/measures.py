@@ -14,6 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core import jit
+from ..core.unicode import code_point_ranges
 from ..corpus.batches import Batch, split_lines
 from ..corpus.sources import Corpus, as_corpus
 from ..pipeline.encoder import Engine
@@ -202,6 +203,11 @@ def _interval(found, measure, level, resamples, seed):
 GROUPS = 1000  # Groups of documents for intervals
 
 
+def _characters(doc):
+    "The number of characters of UTF-8."
+    return len(doc) if doc.isascii() else len(doc.decode())
+
+
 class _Sums:
     "Adds up batches of documents."
 
@@ -219,7 +225,7 @@ class _Sums:
         docs = batch.docs()
         ids = self.tok.encode_batch(docs, add_special_tokens=False, allowed_special=())
         self.counts += np.bincount(ids.ids, minlength=len(self.counts))
-        characters = np.array([len(doc.decode()) for doc in docs], np.int64)
+        characters = np.array([_characters(doc) for doc in docs], np.int64)
         sizes = np.stack([np.diff(batch.bounds), characters, np.diff(ids.bounds)], axis=1)
         group = np.arange(self.documents, self.documents + len(sizes)) % GROUPS
         np.add.at(self.groups, group, sizes)
@@ -251,23 +257,27 @@ class _Words:
         for buffer, starts, k, place in feed(self.scanner, char_blocks(text)):
             count_spans(self.table, buffer, starts, k, place=place)
 
-    def spans(self):
-        "Words with a space before each, and their counts (a list and an array)."
+    def texts(self):
+        "Words after `a ` and their counts (a list and an array); a text without a word is empty."
         import numpy as np
 
         if self.table is None:
-            return [*self.counts], np.array([*self.counts.values()], np.int64)
+            return [b"a" + span for span in self.counts], np.array([*self.counts.values()], np.int64)
         from subword_nb.train.span_counts import span_rows
 
         data, bounds, counts, _ = span_rows(self.table)[0]
-        blob = data.tobytes()
-        spans = [blob[a:b] for a, b in pairwise(bounds.tolist())]
+        blob = np.insert(data, bounds[:-1], ord("a")).tobytes()
+        texts = [blob[a:b] for a, b in pairwise((bounds + np.arange(len(bounds))).tolist())]
         # a space, then an ASCII character that is not a space
         second = data[np.minimum(bounds[:-1] + 1, max(len(data) - 1, 0))]
         plain = (np.diff(bounds) > 1) & (data[bounds[:-1]] == 0x20) & (second > 0x20) & (second < 0x80)
-        for k in np.flatnonzero(~plain).tolist():
-            spans[k] = b"".join(b" " + word.encode() for word in _words(spans[k].decode()))
-        return spans, counts
+        for k in np.flatnonzero(~plain).tolist():  # the scanner cuts before white space, so there is one word
+            word = texts[k][1:].decode().lstrip(_WHITE_SPACE)
+            texts[k] = f"a {word}".encode() if word else b""
+        return texts, counts
+
+
+_WHITE_SPACE = "".join(chr(c) for first, end in code_point_ranges("White_Space") for c in range(first, end))
 
 # %% ../../nbs/insight/07_measures.ipynb #447cbdaa
 def _word_sums(tok, words):
@@ -276,11 +286,11 @@ def _word_sums(tok, words):
 
     options: dict[str, Any] = {"add_special_tokens": False, "allowed_special": ()}
     start, sums = len(tok.encode("a", **options)), np.zeros(3, np.int64)
-    spans, counts = words.spans()
-    for at in range(0, len(spans), 1 << 17):
-        some = spans[at : at + (1 << 17)]
-        lengths = np.diff(tok.encode_batch([b"a" + span for span in some], **options).bounds) - start
-        n = counts[at : at + len(some)] * np.array([len(span) > 0 for span in some])
+    texts, counts = words.texts()
+    for at in range(0, len(texts), 1 << 17):
+        some = texts[at : at + (1 << 17)]
+        lengths = np.diff(tok.encode_batch(some, **options).bounds) - start
+        n = counts[at : at + len(some)] * np.fromiter(map(bool, some), bool, len(some))
         sums += (n.sum(), (n * lengths).sum(), n[lengths > 1].sum())
     return tuple(map(int, sums))
 
