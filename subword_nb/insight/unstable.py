@@ -45,7 +45,7 @@ def certain_ids(
     pretoken: str,  # A pretoken as its model sees it, which may grow
 ) -> list[int]:  # The beginning of its ids
     "The ids that every continuation of a pretoken begins with."
-    model, pieces = tok.model.deterministic(), table_of(tok, _sorted_pieces)
+    model, merging, pieces, longest = table_of(tok, _growth_tables)
     ids = list(model.encode(pretoken))
     if model.algorithm == "wordlevel":
         known = model.piece2id.keys() - {model.unk_piece}
@@ -55,20 +55,21 @@ def certain_ids(
     if model.has_merges and model.ignore_merges:
         if any(_longer(pieces, pretoken)):  # it may become one piece as a whole
             return []
-        model = replace(model, ignore_merges=False)
-        ids = ids[: _common(ids, model.encode(pretoken))]
-    longest = max(map(len, pieces), default=0)
+        ids = ids[: _common(ids, merging.encode(pretoken))]
     for at in range(max(0, len(pretoken) - longest + 1), len(pretoken)):
-        before = list(model.encode(pretoken[:at]))
+        before = list(merging.encode(pretoken[:at]))
         n = _common(ids, before)
-        if n < len(ids) and _ends_beyond(model, pieces, pretoken, at):
+        if n < len(ids) and _ends_beyond(merging, pieces, pretoken, at):
             ids = ids[:n]
     return ids
 
 # %% ../../nbs/insight/14_unstable.ipynb #cac0f310
-def _sorted_pieces(tok):
-    "The pieces of the model, in the order of their characters."
-    return sorted(tok.model.piece2id)
+def _growth_tables(tok):
+    "The model, the model that always merges, its pieces in the order of their characters, the length of the longest."
+    model = merging = tok.model.deterministic()
+    if model.has_merges and model.ignore_merges:
+        merging = replace(model, ignore_merges=False)
+    return model, merging, sorted(model.piece2id), max(map(len, model.piece2id), default=0)
 
 
 def _longer(pieces, prefix) -> Iterator[str]:
@@ -83,7 +84,12 @@ def _longer(pieces, prefix) -> Iterator[str]:
 def _covers(model):
     "Are the ids before a boundary of tokens those of the text before it, so that the cases cover all continuations?"
     affixes = model.continuing_subword_prefix or model.end_of_word_suffix
-    return (model.has_lattice or model.has_merges) and not affixes
+    return (model.has_lattice or model.has_merges or _merges_by_score(model)) and not affixes
+
+
+def _merges_by_score(model):
+    "Is it SentencePiece's BPE, without pieces that are taken apart again after merging?"
+    return getattr(model, "units", None) == "merges" and not model.unused
 
 
 def _ends_beyond(model, pieces, pretoken, at):
