@@ -241,14 +241,16 @@ def _encoded(coder, table, work, dummy_prefix):
     return id_buffer.ids(), ends
 
 # %% ../../nbs/bulk/10_align.ipynb #d6e1f08a
-@jit.entry("uint32[:], uint32[:], uint32[:], uint32[:], int32[:,:], int32[:,:], int64[:,:], int64[:]")
-def _find_others(numbers, sizes, lengths, ids, rows, info, found, state):
+@jit.entry(
+    "uint32[:], uint32[:], uint32[:], uint32[:], int32[:,:], int32[:,:], int32[:], int64[:,:], int64[:]"
+)
+def _find_others(numbers, sizes, lengths, ids, rows, info, span_bytes, found, state):
     "Find spans that have other ids than alone: their place, first id, ids, first character; how many, -1: spans differ."
     # sizes, lengths: ids and bytes of the spans of the run; state: the first id, and the first of these spans
     o, j, char, k = state[0], state[1], 0, 0
     for i in range(len(numbers)):
         s, n = numbers[i], 0
-        left = info[s, 4]
+        left = span_bytes[s]
         while left > 0 and j < len(sizes):
             n += sizes[j]
             left -= lengths[j]
@@ -308,7 +310,8 @@ def _as_encoded(places, bulk, work, numbers, ends):
     state = np.zeros(2, np.int64)
     for part, opens, (a, b) in parts:
         found = np.empty((b - a, 4), np.int64)
-        k = _find_others(numbers[a:b], sizes, lengths, ids, places.rows, places.info, found, state)
+        known = places.rows, places.info, places.sizes
+        k = _find_others(numbers[a:b], sizes, lengths, ids, *known, found, state)
         if k < 0 or state[0] > len(ids):
             raise Unsure  # a span is too long for the table
         if bulk.spans.dummy_prefix:
@@ -344,7 +347,7 @@ def _ids_of(places, numbers):
 def _run(places, numbers):
     "The number of spans at the start that must be aligned together."
     n = 1
-    while n < len(numbers) and places.info[numbers[n - 1], 5]:
+    while n < len(numbers) and places.info[numbers[n - 1], 4]:
         n += 1
     return n
 
@@ -356,7 +359,7 @@ def _head(places, text, at, numbers, dummy_prefix):
     if not len(numbers) or places.bytes and not dummy_prefix:
         return None
     run = numbers[: _run(places, numbers)]
-    size = int(places.info[run, 4].sum()) - len(dummy_prefix)
+    size = int(places.sizes[run].sum()) - len(dummy_prefix)
     head = text[:size].encode()[:size].decode()
     if not places.bytes and _shifts(places.c, head):
         raise Unsure
@@ -375,7 +378,7 @@ def _align_linked(places, text, numbers, offsets, o, char):
     from subword_nb.bulk.span_places import Unsure, span_rows
     import numpy as np
 
-    linked = np.flatnonzero(places.info[numbers[:-1], 5])
+    linked = np.flatnonzero(places.info[numbers[:-1], 4])
     if not len(linked):
         return
     n_rows, n_chars = places.info[numbers, 1], places.info[numbers, 2]

@@ -218,9 +218,9 @@ def _row_chars(buffer, a, ids, first, end, written, kinds, how, lead, rows, r):
 # %% ../../nbs/bulk/09_span_places.ipynb #2bf9af2c
 @jit.entry(
     "uint8[:], int64[:], int64[:], int64, uint32[:], int64[:], uint32[:], int64[:], uint8[:], "
-    "int64[:], int32[:,:], int32[:,:], int64[:], int64[:]",
+    "int64[:], int32[:,:], int32[:,:], int32[:], int64[:], int64[:]",
 )
-def _place_new(buffer, at, length, m, ids, ends, extra, written, kinds, rule, rows, info, count, left):
+def _place_new(buffer, at, length, m, ids, ends, extra, written, kinds, rule, rows, info, sizes, count, left):
     "Enter m new spans with the rows of their tokens; those that are not simple are listed in `left`; their number."
     how, limit, k = rule[0], rule[1], 0
     for j in range(m):
@@ -254,7 +254,9 @@ def _place_new(buffer, at, length, m, ids, ends, extra, written, kinds, rule, ro
             rows[t, 4] = rule[2]
         info[s, 0], info[s, 1] = r, end - first
         info[s, 2], info[s, 3] = chars, rule[3]
-        info[s, 4], info[s, 5] = n, 0
+        info[s, 4], info[s, 5] = 0, rows[r, 0]
+        info[s, 6], info[s, 7] = rows[r, 2], rows[r, 3]
+        sizes[s] = n
         count[1] += end - first
     return k
 
@@ -300,8 +302,10 @@ def _kind(places, ch):
 class Places:
     "The known spans of a tokenizer and the offsets of their tokens, as arrays."
 
-    # info: one row per span (first row, tokens, characters, pretokens, bytes, do its offsets depend on what follows?)
     # rows: one row per token (id, number of its piece, start, end, pretoken)
+    # info: one row per span (first row, tokens, characters, pretokens, do its offsets depend on what follows?
+    # and id, start and end of its first token, most often the only one, so that they are where the rest is)
+    # sizes: the bytes of each span
 
     def __init__(
         self,
@@ -347,7 +351,8 @@ class Places:
         del self.names[len(self.written) :]  # spellings of unknown words, whose number is unlimited
         self.more, self.pieces, self.edges = {}, None, None
         self.rows = np.zeros((1 << 12, 5), np.int32)
-        self.info = np.zeros((1 << 10, 6), np.int32)
+        self.info = np.zeros((1 << 10, 8), np.int32)
+        self.sizes = np.zeros(1 << 10, np.int32)
 
 # %% ../../nbs/bulk/09_span_places.ipynb #89b90d51
 def _number(places, buffer, at, length, m, numbers, bounds, extra):
@@ -362,10 +367,10 @@ def _number(places, buffer, at, length, m, numbers, bounds, extra):
     if places.rule[0] > 0:
         _add_kinds(places, buffer, at, length, m)
     first = int(places.count[0])
-    places.info = _longer(places.info, first + m)
+    _reserve_spans(places, first + m)
     places.rows = _longer(places.rows, int(places.count[1] + ends[m]))
     known = places.written, places.kinds, places.rule
-    taken = places.rows, places.info, places.count
+    taken = places.rows, places.info, places.sizes, places.count
     k = _place_new(buffer, at, length, m, ids, ends, unsolved, *known, *taken, left)
     for j in left[:k].tolist():
         span = buffer[at[j] : at[j] + length[j]].tobytes().decode()
@@ -381,7 +386,12 @@ def _number(places, buffer, at, length, m, numbers, bounds, extra):
 def _longer(a, n):
     "An array of at least n rows."
 
-    return a if n <= len(a) else np.concatenate([a, np.zeros((n, a.shape[1]), a.dtype)])
+    return a if n <= len(a) else np.concatenate([a, np.zeros((n, *a.shape[1:]), a.dtype)])
+
+
+def _reserve_spans(places, n):
+    "Reserve space for n spans."
+    places.info, places.sizes = _longer(places.info, n), _longer(places.sizes, n)
 
 # %% ../../nbs/bulk/09_span_places.ipynb #72485198
 def _is_linked(places, span):
@@ -401,7 +411,9 @@ def _enter(places, s, rows, splits, chars, size, is_linked):
     places.rows = _longer(places.rows, at + n)
     if n:
         places.rows[at : at + n] = [(i, piece_number(places, i, p), a, b, k) for i, p, a, b, k in rows]
-    places.info[s] = at, n, chars, splits, size, is_linked
+    first = (rows[0][0], *rows[0][2:4]) if n else (0, 0, 0)
+    places.info[s] = at, n, chars, splits, is_linked, *first
+    places.sizes[s] = size
     places.count[1] += n
 
 
@@ -430,15 +442,15 @@ def number_of_ids(
     found = places.other_ids.get(key)
     if found is None:
         found = places.other_ids[key] = int(places.count[0])
-        _, _, chars, splits, size, is_linked = places.info[number].tolist()
+        chars, splits, is_linked = places.info[number, 2:5].tolist()
         rows = rows_of_ids(places, span, ids)
-        places.info = _longer(places.info, found + 1)
-        _enter(places, found, rows, splits, chars, size, is_linked)
+        _reserve_spans(places, found + 1)
+        _enter(places, found, rows, splits, chars, int(places.sizes[number]), is_linked)
         places.count[0] += 1
     return found
 
 # %% ../../nbs/bulk/09_span_places.ipynb #b7f1c2d8
-_ROW, _SPAN = np.uint64(5), np.uint64(6)  # Numbers of a row, and of a span
+_ROW, _SPAN = np.uint64(5), np.uint64(8)  # Numbers of a row, and of a span
 
 
 @jit.entry("uint32[:], int64, int64, int32[:], int32[:], uint32[:], int64[:,:], int64[:]")
@@ -457,21 +469,24 @@ def gather_tokens(
     o, char, linked = state[0], state[1], state[2]
     i = first
     while i < end:
-        far, near = numbers[min(i + 16, end - 1)], numbers[min(i + 8, end - 1)]
-        prefetch(info, far * _SPAN)
-        prefetch(rows, np.uint64(info[near * _SPAN]) * _ROW)
+        prefetch(info, numbers[min(i + 16, end - 1)] * _SPAN)
         s = numbers[i] * _SPAN
-        r, n = np.uint64(info[s]) * _ROW, info[s + np.uint64(1)]
-        if o + n > len(ids):
+        n = info[s + np.uint64(1)]
+        if o + max(n, 1) > len(ids):
             break
-        for _ in range(n):
-            ids[o] = rows[r]
-            offsets[o, 0] = char + rows[r + np.uint64(2)]
-            offsets[o, 1] = char + rows[r + np.uint64(3)]
-            o += 1
-            r += _ROW
+        ids[o] = info[s + np.uint64(5)]
+        offsets[o, 0] = char + info[s + np.uint64(6)]
+        offsets[o, 1] = char + info[s + np.uint64(7)]
+        if n > 1:
+            r = np.uint64(info[s]) * _ROW
+            for t in range(o + 1, o + n):
+                r += _ROW
+                ids[t] = rows[r]
+                offsets[t, 0] = char + rows[r + np.uint64(2)]
+                offsets[t, 1] = char + rows[r + np.uint64(3)]
+        o += n
         char += info[s + np.uint64(2)]
-        linked += info[s + np.uint64(5)]
+        linked += info[s + np.uint64(4)]
         i += 1
     state[0], state[1], state[2] = o, char, linked
     return i
@@ -562,8 +577,8 @@ def _agrees(places, known, how, limit, spans):
     _add_kinds(places, data, at, length, m)
     extra, left = np.zeros(m, np.uint32), np.empty(m, np.int64)
     rows = np.zeros((int(ends[m]), 5), np.int32)
-    info = np.zeros((m, 6), np.int32)
-    taken = rows, info, np.zeros(2, np.int64)
+    info, sizes = np.zeros((m, 8), np.int32), np.zeros(m, np.int32)
+    taken = rows, info, sizes, np.zeros(2, np.int64)
     spelled = places.written, places.kinds, places.rule
     k = _place_new(data, at, length, m, ids, ends, extra, *spelled, *taken, left)
     simple = sorted({*range(m)} - {*left[:k].tolist()})

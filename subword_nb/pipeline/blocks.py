@@ -131,8 +131,10 @@ def blocks_of(
             continue
         data = [t.encode() if t.__class__ is str else t for t in work.texts[a:b]]
         joined = b"\xff".join(data)
-        if matcher and matcher.may_occur_in(joined):
+        found = None
+        if matcher and (len(joined) >= _LONG or matcher.may_occur_in(joined)):
             found = matcher.find(joined)
+        if found and len(found.ids):
             joined, _ = _separated(joined, found, opens[a:b], dummy_prefix, separators)
         else:
             separators.extend([-1] * (b - a - 1))
@@ -148,6 +150,9 @@ def blocks_of(
         yield from _without_forbidden([joined], forbidden)
 
 # %% ../../nbs/pipeline/08_blocks.ipynb #5a1c3b1c
+_LONG = 1 << 12  # From so many bytes on, kernels search faster than `bytes`
+
+
 def _without_forbidden(blocks, forbidden):
     "Blocks, up to one with a forbidden spelling, which may extend over two."
     before, reach = b"", max(map(len, forbidden), default=1)
@@ -162,7 +167,7 @@ def _without_forbidden(blocks, forbidden):
 
 def _occurs(head, text):
     "Does a prefix occur in bytes?"
-    return head in bytes(text) if len(text) < 1 << 12 else bool(len(_places(head, text, 1)))
+    return head in bytes(text) if len(text) < _LONG else bool(len(_places(head, text, 1)))
 
 
 def _places(head, text, limit=1 << 12):
@@ -170,7 +175,7 @@ def _places(head, text, limit=1 << 12):
     import numpy as np
     from subword_nb.core.simd import places_of
 
-    if len(text) < 1 << 12:
+    if len(text) < _LONG:
         return [m.start() for m in re.finditer(b"(?=" + re.escape(head) + b")", text)]
     data = np.frombuffer(text, np.uint8)
     word = np.frombuffer(head, np.uint8)
@@ -337,9 +342,10 @@ class AddedTokenMatcher:
         text: bytes,  # UTF-8
     ) -> bool:  # False: it certainly contains none
         "May an added token occur in a text?"
-        if self.heads is None:
+        if self.heads is None or len(text) >= _LONG:
             return bool(len(self.find(text).ids))
-        return any(_occurs(h, text) for h in self.heads)
+        data = bytes(text)
+        return any(head in data for head in self.heads)
 
     def find(
         self,
