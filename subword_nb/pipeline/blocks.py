@@ -339,7 +339,7 @@ class AddedTokenMatcher:
 
     def may_occur_in(
         self,
-        text: bytes,  # UTF-8
+        text: bytes | memoryview,  # UTF-8
     ) -> bool:  # False: it certainly contains none
         "May an added token occur in a text?"
         if self.heads is None or len(text) >= _LONG:
@@ -349,7 +349,7 @@ class AddedTokenMatcher:
 
     def find(
         self,
-        text: bytes,  # UTF-8; texts may be divided by the separator
+        text: bytes | memoryview,  # UTF-8; texts may be divided by the separator
         *,
         begin: int = 0,  # Where to begin; the character before it is known, but not part of the text
         after_first: bool = False,  # Does a token of the first finder end at `begin`?
