@@ -84,12 +84,7 @@ def _longer(pieces, prefix) -> Iterator[str]:
 def _covers(model):
     "Are the ids before a boundary of tokens those of the text before it, so that the cases cover all continuations?"
     affixes = model.continuing_subword_prefix or model.end_of_word_suffix
-    return (model.has_lattice or model.has_merges or _merges_by_score(model)) and not affixes
-
-
-def _merges_by_score(model):
-    "Is it SentencePiece's BPE, without pieces that are taken apart again after merging?"
-    return getattr(model, "units", None) == "merges" and not model.unused
+    return (model.has_lattice or model.drops_merges and not model.unused) and not affixes
 
 
 def _ends_beyond(model, pieces, pretoken, at):

@@ -122,6 +122,7 @@ class Model(Protocol):
     end_of_word_suffix: str = ""  # Suffix of pieces that end their pretoken
     user_defined: tuple = ()  # Pieces that are preferred to others
     control: tuple = ()  # Pieces that are never matched in text
+    unused: tuple = ()  # Pieces that are taken apart again if merging makes them
     dropout: float | None = None  # Probability of dropping a merge; None: encoding is deterministic
     drops_merges: ClassVar[bool] = False  # Do `encode` and `tokens` take a dropout?
     has_merges: ClassVar[bool] = False  # Is there a list of merge rules, `merges`?
