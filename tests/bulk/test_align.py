@@ -263,6 +263,13 @@ def test_other_ways_are_the_pipelines(shared_file):
     assert align(tok, "a b c d e f g") == pipeline.align(tok, "a b c d e f g")
 
 
+def test_a_space_that_is_a_token_of_its_own(shared_file):
+    "Two spaces that become one: ▁ has both where no letter is joined with it."
+    tok = load(shared_file, "transformers-fixtures/test_sentencepiece_no_bos.model")
+    for text in ("z  x", "a  Z b", "q  q  qu", " z", "  z   z"):
+        assert not check(tok, text)
+
+
 def test_pipelines_of_all_kinds():
     "Byte spelling behind other splitters, models that are not BPE, marks that split, and all kinds of white space."
     from subword_nb.text.pretokenizers import BertPreTokenizer, ByteLevel, Metaspace, Sequence
