@@ -47,7 +47,7 @@ from subword_nb.pipeline.blocks import (
     split_on_added_tokens,
     utf8_of,
 )
-from .engine import Compiled, part_ids
+from .engine import Compiled, ids_between
 from .thresholds import SIZES
 from ..text.gpt_scanners import scan_rows
 
@@ -354,11 +354,9 @@ def _items(bulk, texts, prefix, suffix):
     for text in texts:
         items += prefix
         n_in = n_out = 0
-        for part, first, id in _parts(bulk, text if text.__class__ is str else decode_text(bytes(text))):
-            if id is not None:
-                items.append(~id)
-            elif any(b.decode() in part for b in bulk.spans.forbidden_bytes):
-                items += [~i for i in part_ids(bulk.c, part, opens=first)]
+        for part, first, ids in _parts(bulk, text if text.__class__ is str else decode_text(bytes(text))):
+            if ids is not None:
+                items += [~i for i in ids]
             else:
                 normalized = normalize(part) if normalize else part
                 items.append(len(work.texts))
@@ -374,14 +372,18 @@ def _items(bulk, texts, prefix, suffix):
 
 
 def _parts(bulk, text):
-    "(part, does it start its text?, id of a token) of a text."
+    "(part, does it start its text?, its ids if kernels do not encode it)"
+    forbidden = [b.decode() for b in bulk.spans.forbidden_bytes]
     for a, b, token in bulk.c.raw.spans(text):
+        part = text[a:b]
         if token is not None:
-            yield "", None, bulk.c.ids[token.content]
-            continue
-        for x, y, normalized_added in bulk.c.normalized_added.spans(text[a:b]):
-            id = None if normalized_added is None else bulk.c.ids[normalized_added.content]
-            yield text[a + x : a + y], a + x == 0, id
+            yield part, a == 0, [bulk.c.ids[token.content]]
+        elif any(spelling in part for spelling in forbidden):
+            yield part, a == 0, ids_between(bulk.c, part, opens=a == 0)
+        else:
+            for x, y, added in bulk.c.normalized_added.spans(part):
+                ids = None if added is None else [bulk.c.ids[added.content]]
+                yield part[x:y], a + x == 0, ids
 
 # %% ../../nbs/pipeline/09_runs.ipynb #4264cc19
 def stream_ids(

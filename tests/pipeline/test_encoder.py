@@ -299,6 +299,22 @@ def test_what_is_trained_has_a_plan(algorithm, options, always):
         )
 
 
+def test_text_between_added_tokens_is_not_searched_again(always, shared_file):
+    "A part that holds ▁ is not for kernels; a token that touched a word before it was cut off is none."
+    from subword_nb.pipeline.vocab import AddedToken
+
+    tok = Tokenizer.load(shared_file("vocab/sentencepiece/test_ja_model.model"))
+    tok.add_tokens(
+        [
+            AddedToken("ab", single_word=True, lstrip=True, rstrip=True, normalized=False, special=False),
+            AddedToken("abc", lstrip=True, normalized=False, special=False),
+        ]
+    )
+    assert encoder_of(tok).bulk.spans.forbidden_bytes
+    texts = ["abcab▁", "abcab", "ab▁", *generated(300, 6, ["ab", "abc", "c", "▁", " ", "日本"])]
+    assert tok.encode_batch(texts).tolist() == [exact(tok, t) for t in texts]
+
+
 def test_words_that_may_be_joined_have_no_plan():
     "Where pieces reach over spaces, or sums go over whole texts, the engine encodes."
     from subword_nb.text.pretokenizers import Metaspace
