@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['HEAD', 'SEPARATOR', 'THREES', 'THREE', 'FIRST_BITS', 'OVERLONG', 'SURROGATE', 'TWOS', 'TWO', 'buffer_of', 'intrinsic',
            'load64', 'put64', 'trailing_zeros', 'prefetch', 'mask_equal', 'mask_within', 'mask_letters', 'mask_high',
-           'places_of', 'decode_at', 'class_table', 'class_of', 'valid_until', 'count_separators', 'Scanner',
-           'scan_spans', 'IdBuffer', 'expect_separators', 'write_token_ids', 'take_ids']
+           'places_of', 'decode_at', 'class_table', 'class_of', 'width_at', 'valid_until', 'count_separators',
+           'Scanner', 'scan_spans', 'IdBuffer', 'expect_separators', 'write_token_ids', 'take_ids']
 
 # %% ../../nbs/core/09_simd.ipynb #944007d2
 from array import array
@@ -331,8 +331,12 @@ def class_of(
 
 # %% ../../nbs/core/09_simd.ipynb #547adc6d
 @kernel
-def _width_at(a, i, n):
-    "The width of the valid character at a[i], 0 if there is none; the text ends before a[n]."
+def width_at(
+    a: np.ndarray,  # (≥ n,) uint8, UTF-8
+    i: int,  # A position before n
+    n: int,  # Where the text ends
+) -> int:  # 1 to 4; 0 if no valid character begins there
+    "The number of bytes of the character at a position."
     c = a[i]
     if c < 0x80:
         return 1
@@ -389,7 +393,7 @@ def valid_until(
             elif word & TWOS == TWO and word & np.uint64(0x1E) != 0:
                 w = 2
             else:
-                w = _width_at(a, i, n)
+                w = width_at(a, i, n)
             if w == 0:
                 return i
             i += w

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.jit import entry, kernel, on_warm_up
+from ..core.jit import entry, on_warm_up
+from ..core.simd import width_at
 from ..text.dfa import Automaton, automaton
 from ..text.regex import compile_pattern
 from ..text.regex_syntax import pattern_tree
@@ -79,36 +80,6 @@ def _byte_kinds():
 KINDS = _byte_kinds()  # The kind of each byte
 PARTIAL = 63  # The kind of "not whole characters"
 
-# %% ../../nbs/insight/13_constraint.ipynb #4a963b05
-@kernel
-def _width(data, at, end):
-    "The number of bytes of the character that begins here; 0 if it is none."
-    c = data[at]
-    if c < 0x80:
-        return 1
-    if c < 0xC2 or c > 0xF4:
-        return 0
-    width = 2
-    if c >= 0xE0:
-        width = 3 if c < 0xF0 else 4
-    if at + width > end:
-        return 0
-    low, high = 0x80, 0xBF
-    if c == 0xE0:
-        low = 0xA0
-    elif c == 0xED:
-        high = 0x9F
-    elif c == 0xF0:
-        low = 0x90
-    elif c == 0xF4:
-        high = 0x8F
-    if data[at + 1] < low or data[at + 1] > high:
-        return 0
-    for k in range(2, width):
-        if data[at + k] < 0x80 or data[at + k] > 0xBF:
-            return 0
-    return width
-
 # %% ../../nbs/insight/13_constraint.ipynb #4925c752
 @entry("uint8[:], int64[:], int64, uint8[:], uint8[:], int32[:], int32[:], int32[:], uint64[:]")
 def write_trie(
@@ -142,7 +113,7 @@ def write_trie(
                 flags |= np.uint64(1) << np.uint64(63)
             below[path[d]] |= flags
             kinds_after |= np.uint64(1) << np.uint64(kinds[data[start + d]])
-            width = _width(data, start + d, ends[k])
+            width = width_at(data, start + d, ends[k])
             whole[d] = width > 0 and whole[d + width]
         before, start = start, ends[k]
     place[n] = len(ends)
