@@ -38,7 +38,7 @@ from ..text.pretokenizers import BertPreTokenizer, Metaspace
 from ..text.splitters import Whitespace, WhitespaceSplit, WholeText
 from ..formats.sentencepiece_normalizer import SentencePieceNormalizer
 from ..core.unicode import encode_text, to_visible
-from ..text.protocols import names_of
+from ..text.protocols import checked_model, names_of
 from ..unigram.model import unigram_tokens
 from ..pipeline.tokens import tokens
 
@@ -60,11 +60,10 @@ def rows_of(
     "The tokens of a part, computed by the reference."
     if c.norm is not None:
         part = c.norm.align(part)
-    pretokens = c.pre.split_aligned(part)
+    pretokens, model = c.pre.split_aligned(part), checked_model(c.model)
+    found = {text: model.tokens(text) for text in {p.text for p in pretokens}}  # a run of spaces repeats one
     return [
-        (t.id, t.piece, *p.span(t.start, t.end), k)
-        for k, p in enumerate(pretokens)
-        for t in tokens(c.model, p.text)
+        (t.id, t.piece, *p.span(t.start, t.end), k) for k, p in enumerate(pretokens) for t in found[p.text]
     ], len(pretokens)
 
 # %% ../../nbs/bulk/09_span_places.ipynb #64f5d924
