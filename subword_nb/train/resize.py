@@ -216,11 +216,6 @@ def extend(
         )
     tok = in_parts(tok)
     n, kind, first_new = len(tok.piece2id), _kind_of(tok), max(tok.piece2id.values(), default=-1) + 1
-    if kind == "wordpiece" and sorted(tok.piece2id.values()) != [*range(n)]:
-        raise ValueError(
-            f"ids must be 0 to {n - 1} without gaps for WordPiece, which is learned again, "
-            f"got a highest id of {first_new - 1}; make a new one with train_new"
-        )
     if vocab_size < n:
         raise ValueError(
             f"vocab_size must be at least {n} (the pieces of the vocabulary), got {vocab_size}; cut with truncate"
@@ -376,11 +371,13 @@ def _splitting(tok):
 
 
 def _learned_again(tok, kind, source, vocab_size, options):
-    "The result of a longer run, if it begins with the existing pieces."
+    "The result of a longer run, if it begins with the existing pieces and those that were removed and left gaps."
+    first_new = max(tok.piece2id.values(), default=-1) + 1
+    gaps = first_new - len(tok.piece2id)
     new = train_new(
         tok,
         source,
-        vocab_size=vocab_size,
+        vocab_size=vocab_size + (gaps if kind == "wordpiece" else 0),
         **({"objective": "score"} if kind == "wordpiece" else {}) | options,
     )
     old, found = (sorted(t.model.piece2id, key=t.model.piece2id.get) for t in (tok, new))
@@ -388,13 +385,15 @@ def _learned_again(tok, kind, source, vocab_size, options):
     if found[: len(old)] == old and same_ids:
         return new
     if kind == "wordpiece":
-        raise ValueError(
-            "the corpus and options must lead to the pieces of the vocabulary again, "
-            f"got {found[: len(old)][-1]!r} instead of {old[-1]!r} as the last; "
-            "pass what the tokenizer was trained with, or make a new one with train_new"
-        )
+        begun = found[: len(old) + gaps]
+        if [p for p in begun if p in tok.model.piece2id] != old:
+            raise ValueError(
+                "the corpus and options must lead to the pieces of the vocabulary again, "
+                f"got {begun[-1]!r} instead of {old[-1]!r} as the last; "
+                "pass what the tokenizer was trained with, or make a new one with train_new"
+            )
+        found = found[found.index(old[-1]) + 1 :]
     words = [p for p in found if p not in tok.piece2id][: vocab_size - len(tok.piece2id)]
-    first_new = max(tok.piece2id.values(), default=-1) + 1
     ids = tok.piece2id | {p: first_new + i for i, p in enumerate(words)}
     report = new.training._replace(
         pieces=len(ids), ended="full" if len(ids) == vocab_size else new.training.ended

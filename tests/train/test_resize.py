@@ -983,3 +983,19 @@ def test_a_vocabulary_with_gaps_grows_behind_its_last_id(shared_file):
     for i in added:
         spelled = "".join(tok.id2piece[j] for j in found.backward[i])
         assert spelled == new.id2piece[i]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_wordpiece_whose_pieces_were_removed_grows_behind_its_last_id():
+    "The pieces that were removed stay away; the new ones are those of one longer run."
+    text = [made_up(random.Random(3), 3000)]
+    options = {"algorithm": "wordpiece", "special_tokens": ["[UNK]"], "objective": "score"}
+    tok = Tokenizer.train(text, vocab_size=90, **options)
+    longer = Tokenizer.train(text, vocab_size=100, **options)
+    learned = [p for p in tok.piece2id if len(p.removeprefix("##")) > 1]
+    removed = learned[2], learned[-3]
+    holed = tok.remove(removed, renumber=False)
+    grown = holed.extend(text, holed.vocab_size + 10)
+    assert grown.piece2id == {p: i for p, i in longer.piece2id.items() if p not in removed}
+    with pytest.raises(ValueError, match="must lead to the pieces of the vocabulary again"):
+        holed.extend([made_up(random.Random(4), 3000)], holed.vocab_size + 10)
