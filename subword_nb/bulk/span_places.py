@@ -38,9 +38,8 @@ from ..text.pretokenizers import BertPreTokenizer, Metaspace
 from ..text.splitters import Whitespace, WhitespaceSplit, WholeText
 from ..formats.sentencepiece_normalizer import SentencePieceNormalizer
 from ..core.unicode import encode_text, to_visible
-from ..text.protocols import checked_model, names_of
+from ..text.protocols import names_of
 from ..unigram.model import unigram_tokens
-from ..pipeline.tokens import tokens
 
 # %% ../../nbs/bulk/09_span_places.ipynb #f9e77ebc
 class Unsure(Exception):
@@ -60,8 +59,8 @@ def rows_of(
     "The tokens of a part, computed by the reference."
     if c.norm is not None:
         part = c.norm.align(part)
-    pretokens, model = c.pre.split_aligned(part), checked_model(c.model)
-    found = {text: model.tokens(text) for text in {p.text for p in pretokens}}  # a run of spaces repeats one
+    pretokens = c.pre.split_aligned(part)
+    found = {text: c.model.tokens(text) for text in {p.text for p in pretokens}}  # a run of spaces repeats one
     return [
         (t.id, t.piece, *p.span(t.start, t.end), k) for k, p in enumerate(pretokens) for t in found[p.text]
     ], len(pretokens)
@@ -96,7 +95,7 @@ def _spelled_rows(c, span):
     "The same for a span that is a pretoken of bytes."
     letters = [to_visible(encode_text(ch)) for ch in span]
     part = Aligned("".join(letters), [(i, i + 1) for i, v in enumerate(letters) for _ in v])
-    return [(t.id, t.piece, *part.span(t.start, t.end), 0) for t in tokens(c.model, part.text)], 1
+    return [(t.id, t.piece, *part.span(t.start, t.end), 0) for t in c.model.tokens(part.text)], 1
 
 # %% ../../nbs/bulk/09_span_places.ipynb #5b9d27e4
 def rows_of_ids(
