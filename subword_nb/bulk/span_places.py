@@ -60,7 +60,9 @@ def rows_of(
     if c.norm is not None:
         part = c.norm.align(part)
     pretokens = c.pre.split_aligned(part)
-    found = {text: c.model.tokens(text) for text in {p.text for p in pretokens}}  # a run of spaces repeats one
+    found = {
+        text: c.model.tokens(text) for text in {p.text for p in pretokens}
+    }  # a run of spaces repeats one
     return [
         (t.id, t.piece, *p.span(t.start, t.end), k) for k, p in enumerate(pretokens) for t in found[p.text]
     ], len(pretokens)
