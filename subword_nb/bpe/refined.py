@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['Event', 'RefinedRules', 'apply_event', 'replay_events_ref', 'parts_now', 'picky_train_ref', 'scaffold_train_ref',
-           'trimmed', 'replay_events', 'picky_train', 'scaffold_train', 'RefinedBPE', 'refined_model']
+           'trimmed', 'EventTables', 'replay_events', 'picky_train', 'scaffold_train', 'RefinedBPE', 'refined_model']
 
 # %% ../../nbs/bpe/11_refined.ipynb #898623ba
 import heapq
@@ -211,7 +211,7 @@ def trimmed(
         made_of.setdefault(a + b, (a, b))
     merges = [Event("merge", a + b, (a, b)) for a, b in rules.merges]
     often = dict.fromkeys(rules.pieces, 0)
-    found = _EventTables(merges)
+    found = EventTables(merges)
     for pretoken, n in (counts.to_dict() if isinstance(counts, FlatCounts) else counts).items():
         for symbol in replay_events(base_symbols(pretoken), found):
             if symbol not in often:
@@ -226,10 +226,13 @@ def trimmed(
     )
 
 # %% ../../nbs/bpe/11_refined.ipynb #9d2f8e1c
-class _EventTables:
+class EventTables:
     "Events by what they concern."
 
-    def __init__(self, events):
+    def __init__(
+        self,
+        events: Iterable,  # Every `Event`, in its order
+    ):
         self.events = list(events)
         self.merges: dict = {}
         self.removals: dict = {}
@@ -239,7 +242,12 @@ class _EventTables:
             else:
                 self.removals.setdefault(event.piece, []).append(number)
 
-    def next_of(self, table, key, now):
+    def next_of(
+        self,
+        table: dict,  # `merges` or `removals`
+        key: Any,  # A pair, or a piece
+        now: int,  # The number of an event
+    ) -> int:  # The number of another
         "The number of the first event after `now`; -1: there is none."
         numbers = table.get(key)
         if numbers is None or numbers[-1] <= now:
@@ -254,7 +262,7 @@ def replay_events(
     happened: list | None = None,  # Takes (number of the event, index of its first base symbol)
 ) -> list:  # The symbols that are left
     "Encode by looking only at the events that concern these symbols."
-    tables = events if isinstance(events, _EventTables) else _EventTables(events)
+    tables = events if isinstance(events, EventTables) else EventTables(events)
     at: list = list(symbols)  # the symbol that begins at each place; None inside a symbol
     n = len(at)
     size = {}  # of the symbols that are not base symbols, in places
@@ -536,7 +544,7 @@ class RefinedBPE(Model):
     @cached_property
     def _tables(self):
         "Events by what they concern."
-        return _EventTables(self.events)
+        return EventTables(self.events)
 
     def parts(
         self,

@@ -229,6 +229,7 @@ def superword_train(
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     bulk: bool | None = None,  # True: kernels; False: dictionaries; None: by size
     on_progress: Callable | None = None,  # Called as `on_progress(pieces, vocab_size, "merging", dict)`
+    stages: list | None = None,  # Takes the number of merges of the first stage
     least: int | None = None,  # The first guess of the lowest count of a merge; None: from the counts
     **options,  # `special_tokens`, `initial_alphabet` and `max_token_length` of `bpe_train`
 ) -> BPERules:  # The rules of both stages
@@ -239,6 +240,8 @@ def superword_train(
     first = bpe_train(
         counts, superwords, **shared, bulk=bulk, progress=progress, on_progress=report, **options
     )
+    if stages is not None:
+        stages.append(len(first.merges))
     _check_symbols(first.pieces, wide_counts)
     if bulk is None:
         bulk = jit.available() and isinstance(wide_counts, FlatCounts) and len(wide_counts.data) > 30_000

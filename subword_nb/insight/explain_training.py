@@ -17,6 +17,7 @@ from typing import Any
 from ..core.draw import cell_width, clip, draw_bars, draw_merge_tree, printable
 from ..core.unicode import CHAR2BYTE, encode_text, from_visible, to_visible
 from .training_history import merge_history, never_merged, symbol_counts
+from .variant_history import event_history, never_made
 from ..train.trace import TrainingTrace, load_trace
 from ..unigram.reference import best_pieces
 
@@ -56,6 +57,30 @@ def _unknown(trace, piece, why):
     if near:
         way_out = f"pieces like it are {', '.join(map(repr, near))}"
     return KeyError(f"piece must be known to the trace, got {clip(piece, n=40)!r}: {why}; {way_out}")
+
+# %% ../../nbs/insight/05_explain_training.ipynb #898e2b6b
+def _event_kind(trace, piece):
+    "Kind and facts of a piece of a variant of BPE."
+    f = trace.facts
+    number = {p: i for i, p in enumerate(f["names"])}.get(piece)
+    if number is None:
+        found = never_made(trace, piece)
+        if found["missing"]:
+            raise _unknown(trace, piece, f"its symbol {found['missing'][0]!r} is not in the alphabet")
+        return "never", found
+    if number < f["start"]:
+        count = sum(text.count(piece) * n for text, n in _visible_counts(trace).items())
+        asked = "initial_alphabet" if piece in f["initial"] else None
+        return "alphabet", dict(count=count, rank=None, of=None, asked=asked, limit=None)
+    history = event_history(trace, piece)
+    run = dict(rule=f["options"].get("tie_break", "ids"), pretokens=history["of"])
+    return "merge", history | run | dict(kept=piece in f["pieces"])
+
+
+def _visible_counts(trace):
+    "Pretokens as the model receives them, and their counts."
+    counts = trace.counts.to_dict()
+    return {to_visible(p): n for p, n in counts.items()} if trace.counts.bytewise else counts
 
 # %% ../../nbs/insight/05_explain_training.ipynb #e52cd81f
 def _spellings(trace, alive):
@@ -311,8 +336,20 @@ def _say_merge(e, who, f):
     return (
         f"{who} came in at step {f['step']:,} of {f['merges']:,}: {_shown(e, f['left'])} stood before "
         f"{_shown(e, f['right'])} {_times(f['count'])}{worth}. {won} It changed {f['changed']:,} of "
-        f"{f['pretokens']:,} distinct pretokens.{again}"
+        f"{f['pretokens']:,} distinct pretokens.{again}{_say_events(e, f)}"
     )
+
+
+def _say_events(e, f):
+    "The sentences that only a variant of BPE has."
+    said = f" It was chosen by {f['who']}." if f.get("who") is not None else ""
+    if f.get("removed"):
+        last = f["removed"][-1]
+        parts = " ".join(_shown(e, p) for p in last["parts"])
+        said += f" It was removed again at step {last['step']:,}, and became {parts}."
+        if f["kept"]:
+            said += " A later merge made it once more."
+    return said
 
 
 def _say_alphabet(e, who, f):
@@ -323,6 +360,8 @@ def _say_alphabet(e, who, f):
     limit = ""
     if f["limit"] is not None:
         limit = f", of which limit_alphabet={f['limit']} keeps the most frequent"
+    if f["rank"] is None:
+        return f"{who} is a symbol of the alphabet, there before the first merge. It occurs {_times(f['count'])}.{asked}"
     return (
         f"{who} is a symbol of the alphabet, there before the first merge. It occurs "
         f"{_times(f['count'])}, rank {f['rank']:,} of {f['of']:,} symbols{limit}.{asked}"
@@ -567,7 +606,11 @@ def _plot(e, ax):
         )
     ax = ax or plt.subplots(figsize=(6, 3))[1]
     if e.kind == "merge":
-        worth, step = e.trace.arrays["worth"].tolist(), e.facts["step"]
+        arrays, step = e.trace.arrays, e.facts["step"]
+        worth = arrays["worth"].tolist()
+        if "event_removed" in arrays:  # only merges have a count
+            step -= int(arrays["event_removed"][:step].sum())
+            worth = arrays["worth"][~arrays["event_removed"]].tolist()
         ax.plot(range(1, len(worth) + 1), worth, lw=1)
         ax.plot([step + 1], [worth[step]], "o")
         ax.set(
@@ -593,7 +636,13 @@ def _plot(e, ax):
     return ax
 
 # %% ../../nbs/insight/05_explain_training.ipynb #c5133095
-_KINDS = {"bpe": _merge_kind, "wordpiece": _merge_kind, "unigram": _unigram_kind, "wordlevel": _word_kind}
+_KINDS = {
+    "bpe": _merge_kind,
+    "wordpiece": _merge_kind,
+    "events": _event_kind,
+    "unigram": _unigram_kind,
+    "wordlevel": _word_kind,
+}
 
 
 def _spelling(tok, trace, piece):
@@ -609,7 +658,7 @@ def _spelling(tok, trace, piece):
         return to_visible(bytes(piece)) if trace.counts.bytewise else bytes(piece).decode("utf-8")
     if not isinstance(piece, str) or not piece:
         raise ValueError(f"piece must be its text, its bytes or its id, got {piece!r}")
-    if piece in trace.facts["pieces"] or piece in tok.piece2id:
+    if piece in trace.facts["pieces"] or piece in tok.piece2id or piece in trace.facts.get("names", ()):
         return piece
     if not trace.counts.bytewise or all(c in CHAR2BYTE for c in piece):
         return piece

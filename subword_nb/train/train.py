@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from ..core.limits import check_limit
 from ..core.processes import cpu_count
@@ -58,7 +58,7 @@ from ..text.splitters import PreTokenizer, Split, script, script_symbols
 from ..corpus.sources import as_corpus
 from ..corpus.segmentation import pretokens_ref
 from ..text.nesting import flat_steps
-from .trace import Recorder
+from .trace import Happened, Recorder, happened
 from ..unigram.mingram import mingram_train
 from ..unigram.model import Unigram, lasting_score
 from ..unigram.pathpiece import pathpiece_train
@@ -124,6 +124,7 @@ class Learned(NamedTuple):
     decoder: decoders.Decoder | None  # What makes text of its pieces; None joins them with spaces
     ended: str  # See `TrainingReport`
     history: list  # See `TrainingReport`
+    events: Happened | None = None  # What happened in a run of a variant of BPE
 
 # %% ../../nbs/train/05_train.ipynb #f75b56da
 _DEFAULTS = {  # algorithm → pre-tokenizer, normalizer, unknown piece
@@ -542,22 +543,32 @@ def learn_bpe(
     rules: Any
     if refining:
         _check_plain(dropout=dropout, ignore_merges=ignore_merges, limit_alphabet=limit_alphabet)
-        refined = _refined_rules(counts, vocab_size, given | run, refining)
+        refined = _refined_rules(counts, vocab_size, given | run, refining, resume)
         model = refined_model(refined, unk_piece=unk_piece)
-        return Learned(model, decoders.ByteLevel(), refined.ended, list(refined.counts))
+        events = happened(refined.pieces, refined.events, refined.counts)
+        return Learned(model, decoders.ByteLevel(), refined.ended, list(refined.counts), events)
     if superwords == "boundless":
         _check_plain(unk_piece=unk_piece, dropout=dropout, fuse_unk=fuse_unk, ignore_merges=ignore_merges)
         wide = wide_counts.to_dict() if isinstance(wide_counts, FlatCounts) else wide_counts or {}
         found = boundless_train(counts, word_runs(wide), vocab_size, **given, **run)
         history = sorted(found.counts + found.superword_counts, reverse=True)
-        return Learned(boundless_model(found), decoders.ByteLevel(), found.ended, history)
-    if superwords is not None:
-        rules = superword_train(
-            counts, wide_counts or {}, vocab_size, superwords=cast(int, superwords), **given, **run
+        return Learned(
+            boundless_model(found), decoders.ByteLevel(), found.ended, history, _boundless_events(found, wide)
         )
+    chosen: list = []
+    who: list = [None]
+    looked_at: list = [None]
+    if superwords is not None:
+        stages: list = []
+        how = dict[str, Any](superwords=superwords, stages=stages)
+        rules = superword_train(counts, wide_counts or {}, vocab_size, **how, **given, **run)
+        chosen = [int(i >= stages[0]) for i in range(len(rules.merges))]
+        who, looked_at = _STAGES, [None, wide_counts]
     elif parity is not None:
         _check_plain(limit_alphabet=limit_alphabet)
         rules = parity_train(corpora or {}, vocab_size, parity=parity, **given, **run)
+        who, looked_at = [None, *(corpora or {})], [None, *(corpora or {}).values()]
+        chosen = [who.index(name) for name in rules.chosen]
     elif whole_characters:
         _check_plain(limit_alphabet=limit_alphabet)
         characters = pair_characters if pairs else utf8_characters
@@ -576,7 +587,13 @@ def learn_bpe(
         decoder = decoders.ScriptPairs()
     elif not bytewise:
         decoder = _char_decoder(end_of_word_suffix, continuing_subword_prefix, byte_fallback, pre_tokenizer)
-    return _bpe_learned(rules, decoder, encoding | marks)
+    learned = _bpe_learned(rules, decoder, encoding | marks)
+    if superwords is None and parity is None and not whole_characters:
+        return learned
+    merges = [("merge", a + b, (a, b)) for a, b in rules.merges]
+    return learned._replace(
+        events=happened(rules.pieces, merges, rules.counts, chosen=chosen, who=who, looked_at=looked_at)
+    )
 
 # %% ../../nbs/train/05_train.ipynb #1b5999a8
 class Variant(NamedTuple):
@@ -587,7 +604,7 @@ class Variant(NamedTuple):
     page: str  # Where it is explained
 
 
-VARIANTS = {  # Option → variant; one of them at a time, without a trace
+VARIANTS = {  # Option → variant; one of them at a time
     "superwords": Variant(26_000, "corpus", "bpe/08_superwords.ipynb"),
     "parity": Variant(Parity(), "corpora", "bpe/10_parity.ipynb"),
     "picky": Variant(0.9, "counts", "bpe/11_refined.ipynb"),
@@ -615,15 +632,34 @@ def _check_plain(**options):
             raise ValueError(f"{name} must be left out with this variant of BPE, got {value!r}")
 
 
-def _refined_rules(counts, vocab_size, options, refining) -> RefinedRules:
+def _refined_rules(counts, vocab_size, options, refining, resume) -> RefinedRules:
     "The rules of BPE with removals."
     if "trim" in refining:
-        return trimmed(bpe_train(counts, vocab_size, **options), counts, refining["trim"])
+        return trimmed(bpe_train(counts, vocab_size, resume=resume, **options), counts, refining["trim"])
     if options.pop("max_token_length", None) is not None:
         raise ValueError(f"max_token_length must be left out with {next(iter(refining))}")
     if "picky" in refining:
         return picky_train(counts, vocab_size, threshold=refining["picky"], **options)
     return scaffold_train(counts, vocab_size, **options)
+
+# %% ../../nbs/train/05_train.ipynb #0677ccf8
+_STAGES = ["words", "superwords"]  # Who chooses a merge of superwords
+
+
+def _boundless_events(rules, wide):
+    "The merges of words and of superwords by falling counts, as they were taken."
+    inside = [*zip(rules.merges, rules.counts, strict=True)]
+    across = [*zip(rules.superword_merges, rules.superword_counts, strict=True)]
+    merges, counts, chosen = [], [], []
+    i = j = 0
+    while i < len(inside) or j < len(across):
+        is_across = i == len(inside) or j < len(across) and across[j][1] > inside[i][1]
+        (a, b), count = across[j] if is_across else inside[i]
+        i, j = i + (not is_across), j + is_across
+        merges.append(("merge", a + b, (a, b)))
+        counts.append(count)
+        chosen.append(int(is_across))
+    return happened(rules.pieces, merges, counts, chosen=chosen, who=_STAGES, looked_at=[None, wide])
 
 # %% ../../nbs/train/05_train.ipynb #e684ed1d
 def _bpe_learned(rules, decoder, options):
@@ -955,22 +991,36 @@ def _reached(checkpoint):
     return found["done"], found["state"]
 
 
-def _checkpoint_of(folder, every, corpus, **facts):
+def _checkpoint_of(folder, every, corpora, **facts):
     "The checkpoint of a run, or None."
     if folder is None:
         return None
-    if corpus is None:
+    if None in corpora:
         raise ValueError(
             "checkpoint must be None where the source is counts, got a folder, and there is no counting to keep; "
             "leave out checkpoint, or pass the corpus itself"
         )
-    if corpus.parts.once:
+    if any(corpus.parts.once for corpus in corpora):
         raise ValueError(
             "with checkpoint the source must be readable again, got one that can be read only once; "
             "write it to a file first, or leave out checkpoint"
         )
-    said = {"corpus": f"{corpus!r} {corpus.stamp()[:16]}"} | {k: repr(v) for k, v in facts.items()}
-    return Checkpoint(folder, said, every=every)
+    said = {"corpus": ", ".join(f"{corpus!r} {corpus.stamp()[:16]}" for corpus in corpora)}
+    return Checkpoint(folder, said | {k: repr(v) for k, v in facts.items()}, every=every)
+
+
+def _within(checkpoint, name):
+    "The checkpoint of one of several countings of a run, in a folder of its own; None without one."
+    if checkpoint is None:
+        return None
+    return Checkpoint(checkpoint.folder / name, checkpoint.facts, every=checkpoint.every)
+
+
+def _kept_or_counted(corpus, how, checkpoint, limits, lines):
+    "Counts that a checkpoint kept, or else of the corpus."
+    if checkpoint is not None and checkpoint.counts is not None:
+        return checkpoint.counts
+    return _counts_of(corpus, *how, checkpoint, limits, lines)
 
 # %% ../../nbs/train/05_train.ipynb #14796a40
 def train(
@@ -1021,19 +1071,16 @@ def train(
     superwords = options.get("superwords") is not None
     if superwords:
         is_gpt2 = pre == conventions("bpe", "default", None)[0]
-        _check_superwords(options["superwords"], bytewise, is_gpt2, corpus, checkpoint, trace)
+        _check_superwords(options["superwords"], bytewise, is_gpt2, corpus)
     fair = options.get("parity") is not None
     if fair:
-        _check_fair(source, options, checkpoint)
-    for name in VARIANTS:
-        if trace and options.get(name):
-            raise ValueError(f"trace must be left out with {name}, got {trace!r}")
+        _check_fair(source, options)
     findable = [*(t.content for t in specials), *options.get("user_defined", ())]
     allowed_special = checked_allowed(allowed_special, findable)
     kept = _checkpoint_of(
         checkpoint,
         every,
-        corpus,
+        _corpora_of(source, options["parity"]) if fair and checkpoint is not None else [corpus],
         algorithm=algorithm,
         vocab_size=vocab_size,
         special_tokens=specials,
@@ -1043,15 +1090,15 @@ def train(
         max_pretokens=max_pretokens,
         max_pretoken_bytes=max_pretoken_bytes,
         lines=lines,
-        options=options,
+        options=options | ({"parity": replace(options["parity"], dev=None)} if fair else {}),
     )
     report = _reporter(on_progress, kept)
     if trace:
         report = Recorder(on_progress=report, path=trace)
     if fair:
         limits = _limits(threads, memory, max_pretokens, max_pretoken_bytes)
-        how = norm, pre, bytewise, progress, on_progress, None, limits, None
-        counts, options = _fair_counts(source, options, how)
+        how = norm, pre, bytewise, progress, on_progress
+        counts, options = _fair_counts(source, options, how, kept, limits)
     elif corpus is None:
         counts = _given_counts(source, bytewise)
         if as_suffix:
@@ -1071,8 +1118,8 @@ def train(
     if superwords:
         pre = run_pretokenizer() if options["superwords"] == "boundless" else wide_pretokenizer()
         limits = _limits(threads, memory, None, None)  # a wide pretoken may be a whole line
-        wide = _counts_of(corpus, norm, pre, bytewise, progress, on_progress, None, limits, lines)
-        options |= {"wide_counts": wide}
+        how = norm, pre, bytewise, progress, on_progress
+        options |= {"wide_counts": _kept_or_counted(corpus, how, _within(kept, "wide"), limits, lines)}
     resume = None if trace and algorithm == "unigram" else _reached(kept)[1]
     more = {"threads": threads} if algorithm == "unigram" else {}
     return _learned(
@@ -1094,7 +1141,7 @@ def train(
     )
 
 # %% ../../nbs/train/05_train.ipynb #5b1f0c91
-def _check_superwords(superwords, bytewise, is_gpt2, corpus, checkpoint, trace):
+def _check_superwords(superwords, bytewise, is_gpt2, corpus):
     "Refuse what training with superwords does not have."
     if isinstance(superwords, str) and superwords != "boundless":
         raise ValueError(f'superwords must be a number of pieces, "boundless" or None, got {superwords!r}')
@@ -1114,12 +1161,9 @@ def _check_superwords(superwords, bytewise, is_gpt2, corpus, checkpoint, trace):
             "with superwords the source must be readable again, got one that can be read only once; "
             "write it to a file first"
         )
-    for name, given in (("checkpoint", checkpoint), ("trace", trace)):
-        if given:
-            raise ValueError(f"{name} must be left out with superwords, got {given!r}")
 
 # %% ../../nbs/train/05_train.ipynb #5b1f0d02
-def _check_fair(source, options, checkpoint):
+def _check_fair(source, options):
     "Refuse what training from several corpora does not have."
     if not isinstance(options["parity"], Parity):
         raise ValueError(f"parity must be a Parity, got {options['parity']!r:.60}; pass Parity(dev=…)")
@@ -1129,22 +1173,28 @@ def _check_fair(source, options, checkpoint):
             f"with parity the source must be a dict of names and corpora, got {source!r:.60}; "
             'pass {"en": "en/*.txt", …}'
         )
-    if checkpoint is not None:
-        raise ValueError(f"checkpoint must be left out with parity, got {checkpoint!r}")
     for name in ("split_digits", "split_by_unicode_script"):
         if options.get(name):
             raise ValueError(f"{name} must be left out with parity, got {options[name]!r}")
 
 
-def _fair_counts(source, options, how):
+def _corpora_of(source, parity):
+    "Every corpus of a run with parity; None stands for counts."
+    given = [*source.values(), *(parity.dev or {}).values()]
+    return [None if _is_counted(texts) else as_corpus(texts) for texts in given]
+
+
+def _fair_counts(source, options, how, kept, limits):
     "The counts of all corpora together; options with the counts of each, and of each development set."
+    number = iter(range(2 * len(source)))
 
     def counted(texts):
+        inner = _within(kept, f"corpus{next(number)}")
         if isinstance(texts, FlatCounts):
             return texts
         if _is_counted(texts):
             return _given_counts(texts, True)
-        return _counts_of(as_corpus(texts), *how)
+        return _kept_or_counted(as_corpus(texts), how, inner, limits, None)
 
     corpora = {name: counted(texts) for name, texts in source.items()}
     parity = options["parity"]
@@ -1244,6 +1294,7 @@ def _learned(
             [t.content for t in specials],
             initial=_start_for(bytewise, options.get("initial_alphabet")),
             options=options_of(algorithm) | shown | options,
+            events=learned.events,
         )
     tok.training = TrainingReport(
         learned.ended,

@@ -1,6 +1,7 @@
-"Every variant of BPE, by one table: any number of threads, files, progress, checkpoints, and what is refused."
+"Every variant of BPE, by one table: any number of threads, files, progress, checkpoints, traces, and what is refused."
 
 import inspect
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ from seeds import fresh
 
 from subword_nb import Tokenizer
 from subword_nb.bpe.parity import Parity
+from subword_nb.train import train as train_page
+from subword_nb.train.trace import load_trace
 from subword_nb.train.train import VARIANTS, learn_bpe
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*only this library reads", "ignore:training ended")
@@ -65,9 +68,7 @@ def test_threads_files_and_progress(name, value, tmp_path):
 
 
 @pytest.mark.parametrize(("name", "value"), CASES, ids=IDS)
-def test_what_a_variant_does_not_have_is_refused(name, value, tmp_path):
-    with pytest.raises(ValueError, match="trace must be left out"):
-        trained(name, value, trace=True)
+def test_what_a_variant_does_not_have_is_refused(name, value):
     other = next(n for n in ("picky", "trim") if n != name)
     with pytest.raises(ValueError, match="must be left out with"):
         trained(name, value, **{other: SMALL[other]})
@@ -86,11 +87,72 @@ def test_counts_are_enough_or_refused(name, value):
         Tokenizer.train(counts, vocab_size=300, **{name: value})
 
 
-@pytest.mark.parametrize("name", [n for n in VARIANTS if VARIANTS[n].source == "counts"])
-def test_a_run_with_a_checkpoint_gives_the_same(name, tmp_path):
-    value, corpus = SMALL.get(name, VARIANTS[name].example), tmp_path / "corpus.txt"
-    corpus.write_text("".join(source_of(name)), encoding="utf-8")
+@pytest.mark.parametrize(("name", "value"), CASES, ids=IDS)
+def test_a_run_with_a_checkpoint_gives_the_same(name, value, tmp_path, monkeypatch):
+    source = source_of(name)
+    if isinstance(source, dict):
+        source = {label: written(tmp_path / label, texts) for label, texts in source.items()}
+        value = Parity(dev=source)
+    else:
+        source = written(tmp_path / "corpus", source)
     how = {"vocab_size": 330, "progress": False, name: value}
-    tok = Tokenizer.train(corpus, **how)
-    for _ in range(2):  # the second goes on from what the first has kept
-        assert Tokenizer.train(corpus, checkpoint=tmp_path / "kept", **how) == tok
+    tok = Tokenizer.train(source, **how)
+    folder = tmp_path / "kept"
+
+    class Stopped(Exception):
+        pass
+
+    def stop(done, total, what, state):
+        if what == "merging":
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        Tokenizer.train(source, checkpoint=folder, on_progress=stop, **how)
+    monkeypatch.setattr(train_page, "count_corpus", None)  # whatever was counted is not counted again
+    assert Tokenizer.train(source, checkpoint=folder, **how) == tok
+    with pytest.raises(ValueError, match="vocab_size was"):
+        Tokenizer.train(source, checkpoint=folder, **how | {"vocab_size": 340})
+
+
+def written(path, texts):
+    path.write_text("".join(texts), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(("name", "value"), CASES, ids=IDS)
+def test_a_trace_explains_every_piece(name, value, tmp_path):
+    rng, path = fresh("pieces"), tmp_path / "trace.npz"
+    tok = trained(name, value, special_tokens=["<s>"], trace=path)
+    assert tok == trained(name, value, special_tokens=["<s>"])
+    trace = load_trace(path)
+    assert trace == tok.training.trace
+    merged = ~trace.arrays["event_removed"]
+    names, chose = trace.facts["names"], {None, *trace.facts["who"]}
+    assert {*names} >= {*tok.piece2id} and trace.facts["pieces"] == [*tok.piece2id]
+    for piece in rng.sample([*tok.piece2id], 12) + [names[i] for i in trace.arrays["event_piece"][-3:]]:
+        told = tok.explain_training(piece, trace=path)
+        assert told.to_dict()["summary"] and str(told) and told._repr_html_()
+        if told.kind != "merge":
+            assert told.kind == ("special" if piece == "<s>" else "alphabet")
+            continue
+        f = told.facts
+        assert merged[f["step"]] and f["count"] == trace.arrays["worth"][f["step"]] and f["who"] in chose
+        assert (f["order"][0]["left"], f["order"][0]["right"]) == (f["left"], f["right"])
+        assert f["left"] + f["right"] == f["piece"] == piece and f["kept"] == (piece in tok.piece2id)
+    never = tok.explain_training("qjx" if "q" in names else "gggbb")
+    assert never.kind == "never" and "".join(never.facts["split"]) in ("qjx", "gggbb")
+
+
+def test_damaged_events_are_refused(tmp_path):
+    tok = trained("picky", 0.6, trace=True)
+    trace = tok.training.trace
+    for name, change, said in (
+        ("event_piece", lambda a: a + 10_000, "pieces that have names"),
+        ("event_bounds", lambda a: a[:-1], "the same length"),
+        ("event_who", lambda a: a + 1, "one that has a name"),
+        ("worth", lambda a: a[1:], "the same length"),
+    ):
+        wrong = replace(trace, arrays=trace.arrays | {name: change(trace.arrays[name])})
+        wrong.save(tmp_path / "wrong.npz")
+        with pytest.raises(ValueError, match=said):
+            load_trace(tmp_path / "wrong.npz")
