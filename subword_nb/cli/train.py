@@ -32,6 +32,7 @@ TRAIN_EXAMPLES = """Learn a tokenizer from text files and write it as tokenizer.
   subword-nb train a.txt --special-token "<|endoftext|>" --special-token "<pad>" -o tok.json
   subword-nb train a.txt --algorithm char_bpe --unk-piece "<unk>" --end-of-word-suffix "</w>" -o tok.json
   subword-nb train a.txt -O superwords=26000 -o tok.json        pieces that cross words, after so many that do not
+  subword-nb train en="en/*.txt" sw=sw.txt -O parity=base -o tok.json    corpora with names that take turns
   subword-nb train a.txt --algorithm wordpiece -O objective=frequency -o vocab.txt
   subword-nb train a.txt --algorithm unigram -O character_coverage=0.9995 -o tok.json
   zcat logs.gz | subword-nb train - -o tok.json
@@ -45,7 +46,8 @@ Files may be text, JSON lines (.jsonl), Parquet or Arrow, text and JSON lines al
 works in every shell. An existing -o file is replaced in one step: a crash leaves the old one whole.
 
 Every algorithm has more options, given as -O name=value: bpe dropout, ignore_merges, \
-and its variants superwords, picky, scaffold, trim, whole_characters; char_bpe and unigram \
+and its variants superwords, parity (base, window, or a dict in JSON), picky, scaffold, trim, \
+whole_characters; char_bpe and unigram \
 split_digits, split_by_unicode_script, treat_whitespace_as_suffix; wordpiece objective (score or \
 frequency), max_input_chars_per_word; unigram start (bpe), seed_size, max_piece_length, shrinking_factor, \
 character_coverage, required_chars, unk_penalty, and user_defined='["<n>"]', a list in JSON."""
@@ -125,6 +127,45 @@ def _has_counts(path: str) -> bool:
         return parquet.read_schema(path).names == ["pretoken", "count"]
     except (OSError, ValueError):
         return False
+
+# %% ../../nbs/cli/06_train.ipynb #e369bace
+def _source(sources: list, options: dict) -> Any:
+    "The counts of files, or else the corpus of a call."
+    counts = _counted(sources)
+    if counts is None:
+        return _corpus(sources, **{"sample": None} | options)
+    invalid = [k for k in ("sample", "field") if k in options] + ["seed"] * bool(options.get("seed"))
+    if invalid:
+        raise ValueError(
+            f"--{invalid[0]} must be left out where counts are given, because it is for a corpus"
+        )
+    return counts
+
+
+def _named_sources(sources: list, parity: Any, options: dict) -> tuple[dict, Any]:
+    "The corpora of a call with parity, by their names, and the `Parity`."
+    from dataclasses import fields
+
+    from subword_nb.bpe.parity import Parity
+
+    found: dict = {}
+    for source in sources:
+        name, equals, path = source.partition("=")
+        if not (name and equals and path):
+            raise ValueError(
+                f"with parity FILES must be NAME=FILES, got {source}; write en=en.txt, and a name again for more files"
+            )
+        found.setdefault(name, []).append(path)
+    if isinstance(parity, str):
+        parity = {"variant": parity}
+    known = [f.name for f in fields(Parity)]
+    if not isinstance(parity, dict) or (invalid := {*parity} - {*known}):
+        got = json.dumps(parity) if not isinstance(parity, dict) else min(invalid)
+        raise ValueError(f"parity must be base, window, or a dict in JSON of {', '.join(known)}, got {got}")
+    if isinstance(parity.get("dev"), dict):
+        dev = {name: [paths] if isinstance(paths, str) else paths for name, paths in parity["dev"].items()}
+        parity = parity | {"dev": {name: _source(paths, options) for name, paths in dev.items()}}
+    return {name: _source(paths, options) for name, paths in found.items()}, Parity(**parity)
 
 # %% ../../nbs/cli/06_train.ipynb #8e674635
 def train_command(
@@ -342,21 +383,17 @@ def _train(out: str, given: dict) -> None:
     like = given.pop("like", None)
     more = given.pop("extend", None)
     corpus = {k: given.pop(k) for k in _CORPUS if k in given}
-    source, folder = _counted(sources), given.get("checkpoint")
+    folder = given.get("checkpoint")
     if like and more:
         raise ValueError(
             "--like must be left out with --extend: --like learns a new vocabulary, --extend keeps all ids; give one of them"
         )
-    if source is not None:
-        invalid = [k for k in ("sample", "field") if k in corpus] + ["seed"] * bool(corpus.get("seed"))
-        if invalid:
-            raise ValueError(
-                f"--{invalid[0]} must be left out where counts are given, because it is for a corpus"
-            )
-    else:
-        source = _corpus(sources, corpus.pop("sample", None), **corpus)
     special_tokens, plain = given.pop("special_token", []), given.pop("plain", False)
     options = _options(given, given.pop("option", []))
+    if options.get("parity") is None:
+        source = _source(sources, corpus)
+    else:
+        source, options["parity"] = _named_sources(sources, options["parity"], corpus)
     if plain and more:
         raise ValueError("--plain must be left out with --extend, which keeps what texts may spell")
     if plain:
