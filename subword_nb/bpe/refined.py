@@ -29,6 +29,7 @@ from ..core.processes import cached_property
 from ..core.progress import track
 from ..core.unicode import to_visible
 from ..corpus.counts import FlatCounts
+from ..text.pretokenizers import spells_bytes
 from subword_nb.text.protocols import (
     Model,
     StepsReason,
@@ -545,6 +546,20 @@ class RefinedBPE(Model):
     def _tables(self):
         "Events by what they concern."
         return EventTables(self.events)
+
+    def span_encoder(
+        self,
+        spans: Any,  # `ByteSpans`: how the bytes of a text are split
+    ) -> Any:  # An `EventSpanEncoder`; None: `encode` does it
+        "The kernel that computes the ids of new spans."
+        from subword_nb.bpe.event_kernels import EventSpanEncoder
+
+        if spans.kind != "bytes" or not spells_bytes(spans.pre_tokenizer):
+            return None
+        try:
+            return EventSpanEncoder(self.events, self.piece2id)
+        except KeyError:  # a part that is neither a byte nor made by a merge
+            return None
 
     def parts(
         self,

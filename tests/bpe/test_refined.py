@@ -129,7 +129,6 @@ def test_several_corpora_take_turns(tmp_path):
         ({"picky": 2}, "threshold must be a number above 0"),
         ({"picky": 0.9, "dropout": 0.1}, "dropout must be left out"),
         ({"picky": 0.9, "algorithm": "char_bpe"}, 'pass algorithm="bpe"'),
-        ({"trim": 1, "trace": True}, "trace must be left out with trim"),
         ({"parity": Parity()}, "the source must be a dict of names and corpora"),
         ({"parity": "base"}, "parity must be a Parity"),
     ],

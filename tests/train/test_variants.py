@@ -9,6 +9,7 @@ from seeds import fresh
 
 from subword_nb import Tokenizer
 from subword_nb.bpe.parity import Parity
+from subword_nb.corpus.segmentation import pretokens_ref
 from subword_nb.train import train as train_page
 from subword_nb.train.trace import load_trace
 from subword_nb.train.train import VARIANTS, learn_bpe
@@ -156,3 +157,11 @@ def test_damaged_events_are_refused(tmp_path):
         wrong.save(tmp_path / "wrong.npz")
         with pytest.raises(ValueError, match=said):
             load_trace(tmp_path / "wrong.npz")
+
+
+@pytest.mark.parametrize(("name", "value"), CASES, ids=IDS)
+def test_new_spans_are_encoded_as_the_model_does(name, value):
+    tok = trained(name, value)
+    for text in [*texts(fresh("spans"), 40), "a" * 100 + " hug" * 60, "\U0010ffff\ud7ff ü" * 9]:
+        pretokens = pretokens_ref(text, None, tok.pre_tokenizer)
+        assert tok.encode_array(text).tolist() == [i for p in pretokens for i in tok.model.encode(p)]
