@@ -24,6 +24,7 @@ MAY_NEED_NUMPY = {
     "core.span_cache",
     "core.spelling_finder",
     "core.spellings",
+    "bpe.event_kernels",
     "bpe.merge_kernels",
     "bpe.span_encoder",
     "wordpiece.span_encoder",
