@@ -274,6 +274,8 @@ def _with_affixes(codes, bounds, prefix, suffix):
     "Codes with their prefix and suffix bits."
     import numpy as np
 
+    if not prefix + suffix:
+        return codes
     full = np.flatnonzero(np.diff(bounds))
     codes = codes.astype(np.int32)
     if prefix:
@@ -575,7 +577,8 @@ def index_words(
         count_words(s, symbol, start, min(words, max(w + 1, last)))
         if s.counter[NEED]:
             s = grow(s)
-    s = s._replace(occurrence=np.empty(3 * len(symbol) // 2 + 2, np.int32))
+    # enough for nearly every corpus; what is never written to takes no memory
+    s = s._replace(occurrence=np.empty(3 * len(symbol) + 2, np.int32))
     file_words(s)
     return s
 
@@ -729,12 +732,17 @@ def learn_merges_kernel(
     **options,  # `min_frequency`, `max_token_length`, `tie_break`, `prefix` and `lengths`, see `new_state`
 ) -> BPERules:  # As `learn_merges` returns it
     "Learn merges on flat arrays; the kernel of `learn_merges`."
+    s = new_state(symbol, start, weight, pieces, **options)
+    return _learn_rules(s, pieces, vocab_size, known, progress, on_progress)
+
+
+def _learn_rules(s, pieces, vocab_size, known, progress, on_progress):
+    "Learn the merges of a state in which nothing is merged."
     import numpy as np
 
     from subword_nb.bpe.train_kernels import ENDED, PIECES
 
     pairs = np.array([i for pair in known for i in pair], np.int32)
-    s = new_state(symbol, start, weight, pieces, **options)
     report = _ProgressReporter(on_progress, vocab_size, len(pieces))
     done = len(pieces)
 
@@ -840,9 +848,9 @@ def _trained(counts, vocab_size, alphabet, options, *, known, resume, bulk, prog
     else:
         merges = _resumed(resume, pieces, vocab_size, prefix)
     if bulk:
-        return learn_merges_kernel(
-            *corpus, pieces, vocab_size, known=merges, progress=progress, on_progress=on_progress, **options
-        )
+        s = new_state(*corpus, pieces, **options)
+        del corpus  # a third as large as the state, which holds all of it
+        return _learn_rules(s, pieces, vocab_size, merges, progress, on_progress)
     return _learn_dictionaries(splits, counts, pieces, vocab_size, merges, on_progress, **options)
 
 

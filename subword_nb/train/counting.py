@@ -317,20 +317,23 @@ def _all_rows(counter):
 
 # %% ../../nbs/train/01_counting.ipynb #eb2aa026
 def in_order(
-    # Rows of several tables without common spans, from `span_rows`; at least one
+    # Rows of several tables without common spans, from `span_rows`; at least one; the list is emptied
     found: list[tuple],
 ) -> tuple:  # Rows of them all, in first-seen order
     "Merge rows."
     import numpy as np
     from subword_nb.train.span_counts import gathered_rows
 
-    places = np.concatenate([rows[3] for rows in found])
-    order, lengths = np.argsort(places, kind="stable"), np.concatenate([np.diff(rows[1]) for rows in found])
-    starts = np.cumsum(lengths) - lengths
-    counts = np.concatenate([rows[2] for rows in found])
-    joined = np.concatenate([rows[0] for rows in found])
-    data, bounds = gathered_rows(joined, starts[order], lengths[order])
-    return data, bounds, counts[order], places[order]
+    joined, counts, places = (np.concatenate([rows[k] for rows in found]) for k in (0, 2, 3))
+    lengths = np.concatenate([np.diff(rows[1]) for rows in found])
+    found.clear()  # a large corpus has millions of rows: two copies are enough
+    order = np.argsort(places, kind="stable")
+    counts, places = counts[order], places[order]
+    starts = (np.cumsum(lengths) - lengths)[order]
+    lengths = lengths[order]
+    del order
+    data, bounds = gathered_rows(joined, starts, lengths)
+    return data, bounds, counts, places
 
 # %% ../../nbs/train/01_counting.ipynb #95bb77c9
 def _respelled(rows, spans, bytewise, spelled):
