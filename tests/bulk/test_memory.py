@@ -123,3 +123,40 @@ counts = count_corpus(Corpus(sys.argv[1]).batches(), None, byte_level("gpt2"), b
 assert len(counts) > 0
 """
     assert peak_of(setup, call, hostile("a")) < 240 << 20
+
+
+def test_counts_of_words_that_never_repeat(tmp_path):
+    # counts are sorted at last, which must not take several copies of them
+    rng, path = random.Random(0), tmp_path / "words.txt"
+    data = rng.randbytes(10 << 20).hex().translate({ord("0") + i: "ghijklmnop"[i] for i in range(10)})
+    path.write_text(" ".join(data[i : i + 10] for i in range(0, len(data), 10)), encoding="utf-8")
+    setup = """
+from subword_nb.corpus.sources import Corpus
+from subword_nb.text.pretokenizers import byte_level
+from subword_nb.train.counting import count_corpus
+count_corpus(Corpus(["some words"] * 1000).batches(), None, byte_level("gpt2"), bytewise=True, memory=1 << 20)
+"""
+    call = """
+counts = count_corpus(Corpus(sys.argv[1]).batches(), None, byte_level("gpt2"), bytewise=True, memory=1 << 24)
+assert len(counts) > 2_000_000, len(counts)
+size = counts.data.nbytes + counts.bounds.nbytes + counts.counts.nbytes
+before += 3 * size
+"""
+    assert peak_of(setup, call, path) < 48 << 20
+
+
+STREAM = """
+from subword_nb.pipeline.encoder import encode_blocks
+with open(sys.argv[2], "rb") as file:
+    assert sum(map(len, encode_blocks(tok, iter(lambda: file.read(1 << 20), b"")))) > 0
+"""
+PARTS = """
+from subword_nb.bulk.distributed import encode_parts
+assert encode_parts(tok, sys.argv[2], sys.argv[3], progress=False).tokens > 0
+"""
+
+
+@pytest.mark.parametrize("call", [STREAM, PARTS], ids=["stream", "parts"])
+@pytest.mark.parametrize("model", ["tiktoken/cl100k_base.tiktoken", "t5-small/spiece.model"])
+def test_streams_and_parts_of_one_span(shared_file, hostile, tmp_path, model, call):
+    assert peak_of(LOAD, call, shared_file(f"vocab/{model}"), hostile("a"), tmp_path / "out") < LIMIT
