@@ -254,6 +254,7 @@ class _Row(NamedTuple):
     parts: list  # Its parts
     steps: tuple = ()  # Unigram: the scores of the parts
     limit: float = 0.0  # Unigram: the split is certain while the score so far is nearer to 0 than this
+    change: float = 0.0  # Unigram: the parts move the score so far by at most this, rounding included
 
 
 def _row(model, parts, *more):
@@ -267,7 +268,10 @@ def _joined(model, rows):
     ids, unk = [], None if model.byte_fallback else model.piece2id[model.unk_piece]
     for row in rows:
         new = row.ids
-        ids += new[1:] if ids and new and ids[-1] == new[0] == unk else new
+        if new and new[0] == unk and ids and ids[-1] == unk:
+            ids += new[1:]
+        else:
+            ids += new
     return ids
 
 
@@ -419,18 +423,21 @@ class SentencePieceUnigram(SentencePieceModel, Unigram):
         return word_pattern(self.table)
 
     def _rows(self, text):
-        base, known, cell = 0.0, self.cache, array("f", (0.0,))
+        rows, known = [], self.cache
+        # the score so far is that of the first `added` rows; it and all others are nearer to 0 than `bound`
+        base, added, bound = 0.0, 0, 0.0
         for word in self._cut(text):
             row = known.get(word)
             if row is None and len(word) <= LONG:
                 row = _cached(known, word, _survey(self, word))
-            if row is None or abs(base) >= row.limit:
-                row, base = _exactly(self, word, base)
-            else:
-                for step in row.steps:
-                    cell[0] = base + step
-                    base = cell[0]
-            yield row
+            if row is None or bound >= row.limit:
+                base = _sum_after(base, rows[added:])
+                if row is None or abs(base) >= row.limit:
+                    row, base = _exactly(self, word, base)  # its row has no steps
+                added, bound = len(rows), abs(base)
+            bound += row.change
+            rows.append(row)
+        return rows
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #6bb520c0
 def sentencepiece_unigram_ref(
@@ -489,7 +496,18 @@ def _survey(model, word):
     margin = min((best[e] - second[e] for e in ends), default=0.0)
     reach = max(map(abs, best))
     limit = min(margin / (2.02 * (n + 1) * 2.0**-24), 0.99 * _RESET) - reach
-    return _row(model, parts, tuple(get(p, unk) for p in parts), limit)
+    steps = tuple(get(p, unk) for p in parts)
+    # below _RESET, rounding a sum to 32 bits moves it by less than 0.01
+    return _row(model, parts, steps, limit, sum(map(abs, steps)) + 0.01 * len(steps))
+
+
+def _sum_after(base, rows):
+    "The score so far after more rows, in 32-bit floats."
+    cell = array("f", (base,))
+    for row in rows:
+        for step in row.steps:
+            cell[0] += step
+    return cell[0]
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #d32f67e6
 def _exactly(model, word, base):
