@@ -10,14 +10,13 @@ __all__ = ['GROUPS', 'measure_ref', 'renyi_efficiency', 'Measures', 'measure', '
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core import jit
 from ..core.unicode import code_point_ranges
 from ..corpus.batches import Batch, split_lines
 from ..corpus.sources import Corpus, as_corpus
-from ..pipeline.encoder import Engine
+from ..pipeline.encoder import Engine, encoder_of
 from ..text.pretokenizers import pretokenizer
 
 if TYPE_CHECKING:
@@ -203,9 +202,15 @@ def _interval(found, measure, level, resamples, seed):
 GROUPS = 1000  # Groups of documents for intervals
 
 
-def _characters(doc):
-    "The number of characters of UTF-8."
-    return len(doc) if doc.isascii() else len(doc.decode())
+def _characters(batch):
+    "The number of characters of each document: all bytes but those that continue a character."
+    import numpy as np
+
+    sizes = np.diff(batch.bounds)
+    if batch.data.isascii():
+        return sizes
+    continuing = np.flatnonzero(np.frombuffer(batch.data, np.int8) < -64)
+    return sizes - np.diff(np.searchsorted(continuing, batch.bounds))
 
 
 class _Sums:
@@ -214,7 +219,7 @@ class _Sums:
     def __init__(self, tok):
         import numpy as np
 
-        self.tok = tok
+        self.encoder = encoder_of(tok, allowed_special=())
         self.counts = np.zeros(max(tok.piece2id.values(), default=-1) + 1, np.int64)
         self.documents = 0
         self.groups = np.zeros((GROUPS, 3), np.int64)
@@ -222,11 +227,9 @@ class _Sums:
     def add(self, batch):
         import numpy as np
 
-        docs = batch.docs()
-        ids = self.tok.encode_batch(docs, add_special_tokens=False, allowed_special=())
+        ids = self.encoder.encode_packed(batch.data, batch.bounds)
         self.counts += np.bincount(ids.ids, minlength=len(self.counts))
-        characters = np.array([_characters(doc) for doc in docs], np.int64)
-        sizes = np.stack([np.diff(batch.bounds), characters, np.diff(ids.bounds)], axis=1)
+        sizes = np.stack([np.diff(batch.bounds), _characters(batch), np.diff(ids.bounds)], axis=1)
         group = np.arange(self.documents, self.documents + len(sizes)) % GROUPS
         np.add.at(self.groups, group, sizes)
         self.documents += len(sizes)
@@ -257,41 +260,63 @@ class _Words:
         for buffer, starts, k, place in feed(self.scanner, char_blocks(text)):
             count_spans(self.table, buffer, starts, k, place=place)
 
-    def texts(self):
-        "Words after `a ` and their counts (a list and an array); a text without a word is empty."
+    def rows(self):
+        "Words after `a `, as (data, bounds, counts), the rows of a table, and as (texts, counts), all others."
         import numpy as np
 
         if self.table is None:
-            return [b"a" + span for span in self.counts], np.array([*self.counts.values()], np.int64)
+            texts = [b"a" + span for span in self.counts]
+            return (b"", np.zeros(1, np.int64), np.zeros(0, np.int64)), (texts, [*self.counts.values()])
         from subword_nb.train.span_counts import span_rows
 
-        data, bounds, counts, _ = span_rows(self.table)[0]
-        blob = np.insert(data, bounds[:-1], ord("a")).tobytes()
-        texts = [blob[a:b] for a, b in pairwise((bounds + np.arange(len(bounds))).tolist())]
-        # a space, then an ASCII character that is not a space
-        second = data[np.minimum(bounds[:-1] + 1, max(len(data) - 1, 0))]
-        plain = (np.diff(bounds) > 1) & (data[bounds[:-1]] == 0x20) & (second > 0x20) & (second < 0x80)
-        for k in np.flatnonzero(~plain).tolist():  # the scanner cuts before white space, so there is one word
-            word = texts[k][1:].decode().lstrip(_WHITE_SPACE)
-            texts[k] = f"a {word}".encode() if word else b""
-        return texts, counts
+        data, bounds, counts, _ = span_rows(self.table, in_order=False)[0]
+        texts, numbers = [], []
+        data[bounds[:-1][np.isin(data[bounds[:-1]], [*b"\t\n\v\f\r"])]] = ord(" ")
+        for k in np.flatnonzero(~_one_space(data, bounds)).tolist():
+            # the scanner cuts before white space, so there is one word, or none
+            word = data[bounds[k] : bounds[k + 1]].tobytes().decode().lstrip(_WHITE_SPACE)
+            if word:
+                texts.append(f"a {word}".encode())
+                numbers.append(int(counts[k]))
+            counts[k] = 0
+        data = np.insert(data, bounds[:-1], ord("a")).tobytes()
+        return (data, bounds + np.arange(len(bounds)), counts), (texts, numbers)
 
 
 _WHITE_SPACE = "".join(chr(c) for first, end in code_point_ranges("White_Space") for c in range(first, end))
+
+
+def _one_space(data, bounds):
+    "Which spans are a space and a word?"
+    import numpy as np
+
+    starts = bounds[:-1]
+    head = np.append(data, np.zeros(3, np.uint8)).astype(np.uint16)
+    second, third = head[starts + 1], head[starts + 2]
+    heads = [int.from_bytes(c.encode()[:2], "big") for c in _WHITE_SPACE if not c.isascii()]
+    spaces = np.isin(second * 256 + third, heads) | (second <= 0x20)
+    return (np.diff(bounds) > 1) & (head[starts] == 0x20) & ~spaces
 
 # %% ../../nbs/insight/07_measures.ipynb #447cbdaa
 def _word_sums(tok, words):
     "(words, their tokens, number of words with two tokens or more)."
     import numpy as np
 
-    options: dict[str, Any] = {"add_special_tokens": False, "allowed_special": ()}
-    start, sums = len(tok.encode("a", **options)), np.zeros(3, np.int64)
-    texts, counts = words.texts()
-    for at in range(0, len(texts), 1 << 17):
-        some = texts[at : at + (1 << 17)]
-        lengths = np.diff(tok.encode_batch(some, **options).bounds) - start
-        n = counts[at : at + len(some)] * np.fromiter(map(bool, some), bool, len(some))
-        sums += (n.sum(), (n * lengths).sum(), n[lengths > 1].sum())
+    encoder = encoder_of(tok, allowed_special=())
+    start, sums = len(tok.encode("a", add_special_tokens=False, allowed_special=())), np.zeros(3, np.int64)
+
+    def add(ids, n):
+        lengths = np.diff(ids.bounds) - start
+        sums[:] += (n.sum(), (n * lengths).sum(), n[lengths > 1].sum())
+
+    (data, bounds, counts), (texts, numbers) = words.rows()
+    for a in range(0, len(counts), 1 << 17):
+        b = min(len(counts), a + (1 << 17))
+        some = data[bounds[a] : bounds[b]]
+        add(encoder.encode_packed(some, bounds[a : b + 1] - bounds[a]), counts[a:b])
+    for a in range(0, len(texts), 1 << 17):
+        b = a + (1 << 17)
+        add(encoder.encode_batch(texts[a:b], add_special_tokens=False), np.array(numbers[a:b], np.int64))
     return tuple(map(int, sums))
 
 # %% ../../nbs/insight/07_measures.ipynb #8b7798db
@@ -301,7 +326,7 @@ def measure(
     *,
     field: str | None = None,  # Column, or field of JSON lines, with the text, as for `Corpus`
     documents: str | None = None,  # "lines": every line is a document; None: the documents of the source
-    words: bool = True,  # False: no fertility and continued words, in half the time
+    words: bool = True,  # False: only the texts themselves; no fertility and no continued words, in half the time
     progress: bool | None = None,  # Show a progress bar; None: if it takes longer than two seconds
 ) -> Measures:  # Draws itself as a table
     "Measure a tokenizer on a corpus; memory is bounded except for the distinct words."

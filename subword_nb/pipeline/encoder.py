@@ -10,6 +10,7 @@ __all__ = ['refuse_option', 'general_ids', 'fast_path', 'choose_fast_path', 'sec
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from copy import copy
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ..core.limits import check_limit
@@ -409,6 +410,22 @@ class Encoder(Compiled):
             return found
         rows = [row.tolist() for row in self._needed(found, pairs)]
         return ragged(self._finished(rows, n, pairs, add_special_tokens))
+
+    def encode_packed(
+        self,
+        data: bytes,  # UTF-8: the texts, one after the other
+        bounds: "np.ndarray",  # (n + 1,) int64: text k is data[bounds[k]:bounds[k + 1]]
+    ) -> Ragged:  # As from `encode_batch` without special tokens
+        "The ids of texts that lie next to each other in memory, such as the documents of a `Batch`."
+        from subword_nb.pipeline.runs import encode_packed
+
+        parts = self.parts
+        is_plain = parts.truncation is parts.padding is None and dropout_rngs(parts, n=1) is None
+        if is_plain and self.uses_kernels(len(data)):
+            found = encode_packed(self.bulk, data, bounds)
+            self._use_kernels()
+            return found
+        return self.encode_batch([data[a:b] for a, b in pairwise(bounds.tolist())], add_special_tokens=False)
 
     def _needed(self, rows, pairs):
         "Rows without the ids that truncation drops in any case, of which lists would take much memory."

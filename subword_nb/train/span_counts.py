@@ -179,6 +179,7 @@ def span_rows(
     table: SpanCounts,  # Counts
     *,
     parts: int = 1,  # How many parts the rows are divided into
+    in_order: bool = True,  # False: in the order of the table, without sorting
 ) -> list[tuple]:  # (data, bounds, counts, places) of each part, in first-seen order
     "The rows of a table."
     slots, keys, _ = table.arrays
@@ -186,7 +187,8 @@ def span_rows(
     chosen = np.flatnonzero(
         (four[:, 1] != 0) & ((four[:, 0] != SEPARATOR) | (four[:, 1] != np.uint64(1 << 56)))
     )
-    chosen = chosen[np.argsort(four[chosen, 3], kind="stable")]
+    if in_order:
+        chosen = chosen[np.argsort(four[chosen, 3], kind="stable")]
     if parts == 1:
         return [_rows(slots, keys, chosen)]
     key = (four[chosen, 0] * MIX1) ^ (np.minimum(four[chosen, 1], LONG) * MIX2)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import seeds
 from seeds import fresh
@@ -740,3 +741,27 @@ def test_dummy_prefixes_of_many_parts_are_those_of_each():
             bool(prefix(data[a:b], one)) for a, b, one in zip(begins, ends, first.tolist(), strict=True)
         ]
         assert found.tolist() == expected
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "char_bpe", "wordpiece", "unigram"])
+def test_texts_next_to_each_other_have_the_ids_of_texts_in_a_list(algorithm, monkeypatch):
+    monkeypatch.setattr(blocks.SIZES, "loaded", 0)
+    docs = ["low lower lowest é 中文\n<x>", "newer wider a " * 3]
+    options = {} if algorithm in ("bpe", "wordpiece") else {"pre_tokenizer": "metaspace"}
+    tok = Tokenizer.train(docs, algorithm=algorithm, vocab_size=40 if algorithm != "bpe" else 280, **options)
+    tok.add_tokens(["<x>"])
+    rng, plain = fresh("packed", algorithm), encoder_of(tok, allowed_special=())
+    for alphabet in (["low", "er", " "], ["a", "é", "中", " ", "\n"], ["low", "<x>", " "]):
+        for size in (8, 1 << 19):
+            monkeypatch.setattr(blocks.SIZES, "block", size)
+            for _ in range(40):
+                texts = [
+                    "".join(rng.choices(alphabet, k=rng.randrange(9))).encode()
+                    for _ in range(rng.randrange(30))
+                ]
+                bounds = np.cumsum([0, *map(len, texts)])
+                found = plain.encode_packed(b"".join(texts), bounds)
+                assert found.bounds[0] == 0 and len(found) == len(texts)
+                assert [row.tolist() for row in found] == [
+                    tok.encode(text, add_special_tokens=False, allowed_special=()) for text in texts
+                ]
