@@ -421,7 +421,7 @@ class Encoder(Compiled):
 
         parts = self.parts
         is_plain = parts.truncation is parts.padding is None and dropout_rngs(parts, n=1) is None
-        if is_plain and self.uses_kernels(len(data)):
+        if is_plain and self.bulk is not None and self.uses_kernels(len(data)):
             found = encode_packed(self.bulk, data, bounds)
             self._use_kernels()
             return found
