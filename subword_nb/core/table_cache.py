@@ -196,9 +196,10 @@ def stored_tables(
     name: str,  # What the tables are
     content: Sequence[Any],  # All that they follow from, see `table_key`
     make: "Callable[[], Iterable[np.ndarray]]",  # Computes them
+    least: int = SMALL,  # Bytes of content below which nothing is stored
 ) -> "list[np.ndarray]":  # Must not be changed
     "Tables from their file, or else computed, and stored for the next process."
-    path = _path_of(name, content)
+    path = _path_of(name, content, least)
     found = path and _read(path)
     if found:
         return _unpacked(found)
@@ -208,11 +209,11 @@ def stored_tables(
     return tables
 
 
-def _path_of(name, content):
+def _path_of(name, content, least=SMALL):
     "The file of some content; None if nothing is to be stored."
     folder = tables_folder()
     size = sum(len(value) for value in content if hasattr(value, "__len__"))
-    if folder is None or size < SMALL:
+    if folder is None or size < least:
         return None
     try:
         return folder / f"{table_key(name, content)}.tables"

@@ -19,11 +19,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import groupby, islice, product
-from os.path import commonprefix
 from pathlib import Path
 
 from ..core.limits import check_limit
 from ..core.processes import cached_property
+from ..core.table_cache import stored_tables
 from subword_nb.core.unicode import (
     code_point_ranges,
     complement_ranges,
@@ -71,7 +71,11 @@ def _nodes(keys, values):
     "The nodes of a trie of sorted keys, equal ones once: ((label, node or value), …) → number, children before parents."
     nodes, path, before = {}, [[]], b""
     for key, value in [*zip(keys, values, strict=True), (b"", None)]:
-        shared = len(commonprefix([before, key]))
+        shared = 0
+        for a, b in zip(before, key, strict=False):
+            if a != b:
+                break
+            shared += 1
         while len(path) > shared + 1:
             node = tuple(path.pop())
             path[-1].append((before[len(path) - 1], nodes.setdefault(node, len(nodes))))
@@ -793,7 +797,16 @@ def rules_for(
 
 @cache
 def _map(name):
-    return build_charsmap(_rules(name)) if _rules(name) else b""
+    "The character map of a name, which takes seconds to build and is therefore stored for the next process."
+    if name == "identity":
+        return b""
+    import numpy as np
+
+    content = [name, unicodedata.unidata_version]
+    [table] = stored_tables(
+        "character map", content, lambda: [np.frombuffer(build_charsmap(_rules(name)), np.uint8)], least=0
+    )
+    return table.tobytes()
 
 
 def charsmap_for(

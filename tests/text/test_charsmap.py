@@ -19,6 +19,7 @@ from seeds import TEXTS, fresh, some_of
 
 from subword_nb.core.limits import limited
 from subword_nb.formats.sentencepiece_proto import read_model_proto, wire_fields, write_varint
+from subword_nb.text import charsmap
 from subword_nb.text.charsmap import (
     DROPPED,
     RULE_NAMES,
@@ -855,3 +856,19 @@ def test_published_models_differ_by_what_was_added_since(shared_data):
             t for t in fresh(2).sample(list(theirs), 4 * TEXTS) + drawn_texts(TEXTS, 3) if not other.search(t)
         ]
         assert [t for t in texts if mine.longest(t) != its.longest(t)] == [], path
+
+
+def test_named_maps_are_stored_for_the_next_process(monkeypatch, tmp_path):
+    "Building one takes seconds; it is read from the file where the same program has built it before."
+    monkeypatch.setenv("SUBWORD_NB_CACHE", str(tmp_path))
+    monkeypatch.delenv("SUBWORD_NB_TABLES", raising=False)
+    made = charsmap._map.__wrapped__  # without this process's own memory
+    monkeypatch.setattr(charsmap, "_rules", lambda name: {"a": name})
+    first = made("nfkc"), made("nmt_nfkc")
+    assert [charsmap.charsmap_rules(blob) for blob in first] == [{"a": "nfkc"}, {"a": "nmt_nfkc"}]
+    monkeypatch.setattr(charsmap, "_rules", None)  # an error where it is called
+    assert (made("nfkc"), made("nmt_nfkc")) == first
+    assert made("identity") == b""
+    monkeypatch.setenv("SUBWORD_NB_TABLES", "none")
+    with pytest.raises(TypeError):
+        made("nfkc")
