@@ -134,6 +134,7 @@ class _Options:
     def _check(self):
         "Raise an error for options that are not supported, and for invalid values."
         for name in (
+            "auto_character_coverage",
             "enable_differential_privacy",
             "seed_sentencepieces_file",
             "mining_sentence_size",
@@ -157,10 +158,6 @@ class _Options:
                 raise TrainingError(f"{name} must be from {low} to {high}, got {self[name]}")
         if self["input_format"] not in ("", "text", "tsv"):
             raise TrainingError(f"input_format must be 'text' or 'tsv', got {self['input_format']!r}")
-        if not self["split_by_number"] and self["split_by_unicode_script"]:
-            raise TrainingError(
-                "split_by_number=False cannot be honoured with split_by_unicode_script=True; pass False for both"
-            )
 
     def facts(self):
         "The trainer_spec of the model."
@@ -350,6 +347,7 @@ def _divided(counted, options):
         _without_rare(counted),
         split_digits=options["split_digits"],
         split_by_unicode_script=options["split_by_unicode_script"],
+        split_by_number=options["split_by_number"],
     )
 
 

@@ -381,18 +381,20 @@ def divide_pretoken(
     *,
     split_digits: bool = False,  # Before and after every digit
     split_by_unicode_script: bool = False,  # Where the script changes, but not after ▁
+    split_by_number: bool = True,  # False: digits count as part of any script
 ) -> list[str]:  # Parts, none empty; joined, they are the pretoken
     "Divide a pretoken where SentencePiece's trainer allows no piece to go on."
     parts, last = [], ""
     for c in pretoken:
         name = "" if c == "▁" else script(c)
+        joins_all = not split_by_number and c in _DIGITS
         apart = split_digits and parts and (c in _DIGITS or parts[-1][-1] in _DIGITS)
-        changes = split_by_unicode_script and last and name and name != last
+        changes = split_by_unicode_script and last and name and name != last and not joins_all
         if parts and not apart and not changes:
             parts[-1] += c
         else:
             parts.append(c)
-        last = name or last
+        last = "" if joins_all else name or last
     return parts
 
 
@@ -403,6 +405,7 @@ def divided_counts(
     split_digits: bool = False,
     # No piece holds characters of two scripts, as in SentencePiece ("char_bpe" and "unigram")
     split_by_unicode_script: bool = False,
+    split_by_number: bool = True,  # False: digits count as part of any script
     whole: bool = False,  # Pretokens that may not be divided: bytes, or words with a prefix or suffix
 ) -> Any:  # The same object if nothing is to be divided, else a dict
     "Counts of divided pretokens."
@@ -417,7 +420,7 @@ def divided_counts(
         )
     found: dict[str, int] = {}
     for pretoken, n in (counts.to_dict() if isinstance(counts, FlatCounts) else counts).items():
-        for part in divide_pretoken(pretoken, **asked):
+        for part in divide_pretoken(pretoken, **asked, split_by_number=split_by_number):
             found[part] = found.get(part, 0) + n
     return found
 

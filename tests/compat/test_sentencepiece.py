@@ -3,11 +3,13 @@
 Texts are generated, models are published ones; every call is tested without that library, too, on models trained here.
 """
 
+import ast
 import copy
 import importlib
 import io
 import math
 import pickle
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -18,6 +20,8 @@ import pytest
 from seeds import TEXTS, fresh
 
 import subword_nb.compat.sentencepiece as spm
+from subword_nb.formats.sentencepiece_proto import NORMALIZER_SPEC, TRAINER_SPEC, read_model_proto
+from subword_nb.text.charsmap import build_charsmap
 
 MODELS = [
     "llama-2/tokenizer.model",
@@ -669,7 +673,7 @@ def test_sentences_are_chosen_and_weighted(tmp_path):
         ("enable_differential_privacy", True),
         ("seed_sentencepieces_file", "x"),
         ("mining_sentence_size", 5),
-        ("split_by_number", False),
+        ("auto_character_coverage", True),
     ],
 )
 def test_what_cannot_be_honoured_is_named(name, value):
@@ -707,3 +711,137 @@ def test_modules_below():
     spm.SetMinLogLevel(0)
     spm.set_data_dir("/tmp")
     spm.SetNBestTimeout(5)
+
+
+# Every option of training, with a value that is not the default
+
+CORPUS = [
+    "ab12 ab12    hug", "12ab ａ", "hug日本 hug日本|pun", "pun\t3", "bun pug hugs " * 4, "x" * 30, "é" * 40,
+]  # fmt: skip
+VALUES = {
+    "accept_language": "en,ja", "add_dummy_prefix": False, "allow_whitespace_only_pieces": True, "auto_character_coverage": True,
+    "bos_id": -1, "bos_piece": "[B]", "byte_fallback": True, "character_coverage": 0.98, "control_symbols": "<c>",
+    "differential_privacy_clipping_threshold": 3, "differential_privacy_noise_level": 0.5, "enable_differential_privacy": True,
+    "eos_id": -1, "eos_piece": "[E]", "escape_whitespaces": False, "hard_vocab_limit": True, "input": None, "input_format": "tsv",
+    "input_sentence_size": 3, "max_sentence_length": 40, "max_sentencepiece_length": 2, "mining_sentence_size": 5,
+    "model_prefix": None, "model_type": "bpe", "name": "nfkc_cf", "normalization_rule_tsv": None, "num_sub_iterations": 3,
+    "num_threads": 2, "pad_id": 3, "pad_piece": "[P]", "precompiled_charsmap": None, "pretokenization_delimiter": "|",
+    "remove_extra_whitespaces": False, "required_chars": "ｚ", "seed_sentencepiece_size": 30, "seed_sentencepieces_file": "x",
+    "self_test_sample_size": 2, "shrinking_factor": 0.5, "shuffle_input_sentence": False, "split_by_number": False,
+    "split_by_unicode_script": False, "split_by_whitespace": False, "split_digits": True, "train_extremely_large_corpus": True,
+    "training_sentence_size": 5, "treat_whitespace_as_suffix": True, "unk_id": 3, "unk_piece": "[U]", "unk_surface": " ?? ",
+    "use_all_vocab": True, "user_defined_symbols": "hug", "vocab_size": 45, "vocabulary_output_piece_score": False,
+}  # fmt: skip
+# options that only another option brings to life
+BESIDE = {
+    "allow_whitespace_only_pieces": {"remove_extra_whitespaces": False, "model_type": "bpe"},
+    "byte_fallback": {"vocab_size": 300},
+    "use_all_vocab": {"model_type": "word", "vocab_size": 6},
+    "pad_piece": {"pad_id": 3},
+    "shuffle_input_sentence": {"input_sentence_size": 3},
+    "hard_vocab_limit": {"vocab_size": 4000},
+    "split_by_number": {"model_type": "bpe"},
+    "shrinking_factor": {"vocab_size": 30},
+    "pretokenization_delimiter": {"split_by_unicode_script": False},
+}
+WITHOUT_EFFECT = {
+    "accept_language",  # nor in SentencePiece
+    "differential_privacy_clipping_threshold",  # without enable_differential_privacy
+    "differential_privacy_noise_level",
+    "num_threads",  # results do not depend on it
+    "train_extremely_large_corpus",
+}
+REFUSED = {
+    "auto_character_coverage", "enable_differential_privacy", "mining_sentence_size", "seed_sentencepieces_file",
+    "training_sentence_size",
+}  # fmt: skip
+FIELDS = {name: kind for table in (TRAINER_SPEC, NORMALIZER_SPEC) for name, kind, _ in table.values()}
+
+
+def outcome(folder, **options):
+    "What a training leaves but its record of the options: pieces, rules, samples, lines; or its error."
+    path = folder / "c.txt"
+    given = {
+        "input": str(path),
+        "model_prefix": str(folder / "m"),
+        "vocab_size": 120,
+        "hard_vocab_limit": False,
+    }
+    given |= {"normalization_rule_name": "identity", "random_seed": 1} | options
+    for name in ("name", "normalization_rule_tsv", "precompiled_charsmap"):
+        if name in options:
+            del given["normalization_rule_name"]
+    try:
+        spm.SentencePieceTrainer.train(**given)
+    except (ValueError, RuntimeError) as e:
+        return str(e)
+    made = Path(given["model_prefix"] + ".model")
+    proto = read_model_proto(made.read_bytes(), name="m")
+    sp = spm.SentencePieceProcessor(model_file=str(made))
+    return (
+        proto.pieces, proto.normalizer_spec, proto.self_test_data, made.with_suffix(".vocab").read_text("utf-8"),
+        sp.decode([sp.unk_id()]), sorted(p.name for p in folder.glob("*.model")),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(FIELDS))
+def test_no_option_is_silently_ignored(name, tmp_path):
+    (tmp_path / "c.txt").write_text("".join(f"{line}\n" for line in CORPUS * 5), encoding="utf-8")
+    (tmp_path / "d.txt").write_text("hug pug\n" * 9, encoding="utf-8")
+    (tmp_path / "r.tsv").write_text("61\t62\n", encoding="utf-8")
+    value = VALUES[name]
+    if value is None:
+        value = {
+            "input": str(tmp_path / "d.txt"), "model_prefix": str(tmp_path / "other"),
+            "normalization_rule_tsv": str(tmp_path / "r.tsv"), "precompiled_charsmap": build_charsmap({"a": "b"}),
+        }[name]  # fmt: skip
+    beside = BESIDE.get(name, {})
+    before = outcome(tmp_path, **beside)
+    after = outcome(tmp_path, **beside, **{name: value})
+    if name in REFUSED:
+        assert isinstance(after, str) and name in after
+    elif name in WITHOUT_EFFECT:
+        assert after == before and not isinstance(after, str)
+        spec = read_model_proto((tmp_path / "m.model").read_bytes(), name="m").trainer_spec
+        assert name in spec
+    else:
+        assert after != before
+        assert not isinstance(after, str) or name in ("hard_vocab_limit", "input_format")
+
+
+def test_the_page_has_every_option():
+    page = Path(__file__).parents[2] / "nbs" / "compat" / "35_sentencepiece.ipynb"
+    text = page.read_text(encoding="utf-8")
+    table = text[text.index("## Options of training") :]
+    assert [name for name in FIELDS if f"`{name}`" not in table] == []
+
+
+@pytest.mark.peers
+def test_the_options_are_those_of_the_installed_library(peer):
+    "Each name is known there, and no field of its messages is missing here."
+    source = Path(peer.__file__).with_name("sentencepiece_model_pb2.py").read_text(encoding="utf-8")
+    message = ast.literal_eval(re.search(r"AddSerializedFile\((b'.*')\)", source)[1])
+    # a field is its name (1), its number (3), its label (4), …: a length before the name, "\x18" after it
+    names = {n.decode() for n in re.findall(rb"\n[\x01-\x7f]([a-z][a-z_]+)\x18", message)}
+    names -= {
+        "pieces",
+        "trainer_spec",
+        "normalizer_spec",
+        "denormalizer_spec",
+        "self_test_data",
+    }  # of ModelProto
+    names -= {"piece", "score", "type", "samples", "expected"}  # of its parts
+    assert names == set(FIELDS)
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_digits_of_any_script(kind):
+    "Without split_by_number a piece holds letters and digits, but still not letters of two scripts."
+    out = io.BytesIO()
+    spm.SentencePieceTrainer.train(
+        sentence_iterator=iter(["hug7 hug7 日7 hug日"] * 30), model_writer=out, model_type=kind, vocab_size=16,
+        hard_vocab_limit=False, normalization_rule_name="identity", split_by_number=False,
+    )  # fmt: skip
+    sp = spm.SentencePieceProcessor(model_proto=out.getvalue())
+    pieces = [sp.id_to_piece(i) for i in range(3, len(sp))]
+    assert any("g7" in p for p in pieces) and not any("g日" in p for p in pieces)
