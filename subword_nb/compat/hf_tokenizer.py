@@ -8,7 +8,7 @@ __all__ = ['Tokenizer', 'copy_token', 'counted']
 # %% ../../nbs/compat/19_hf_tokenizer.ipynb #415420b4
 import json
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -505,6 +505,8 @@ class Tokenizer:
         skip_special_tokens: bool = True,  # Leave special tokens out
     ) -> list[str]:  # One text for each
         "The texts of many lists of ids."
+        if isinstance(sequences, (str, Mapping)):
+            raise TypeError(f"sequences must be a list of lists of ids, got {type(sequences).__name__}")
         return [self.decode(ids, skip_special_tokens) for ids in sequences]
 
     # in the background of an event loop
@@ -558,7 +560,10 @@ class Tokenizer:
     ) -> int | None:  # Its id
         "The id of a piece."
         id = self._ids.get(checked(token, str))
-        return self._model.token_to_id(token) if id is None else id
+        if id is None:
+            token.encode("utf-8")  # an error for half a surrogate pair, as in tokenizers
+            return self._model.token_to_id(token)
+        return id
 
     def id_to_token(
         self,

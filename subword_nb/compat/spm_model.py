@@ -56,6 +56,8 @@ def normalized(
 ) -> Any:  # The normalized text, of the same type; with offsets, a pair; for a list, a list
     "Normalize texts as SentencePiece's Python package does."
     if isinstance(text, list):
+        if not all(isinstance(t, (str, bytes)) for t in text):
+            raise TypeError("the elements of a list must be str or bytes")
         return [normalized(normalizer, t, with_offsets=with_offsets) for t in text]
     source = decoded(text)
     if not with_offsets:

@@ -8,7 +8,7 @@ __all__ = ['ThreadPool', 'LoadError', 'load_model_proto', 'load_model_file', 'Se
 # %% ../../nbs/compat/32_spm_processor.ipynb #f631a71d
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import index
 from typing import Any
@@ -158,8 +158,8 @@ def _threads_of(num_threads, thread_pool):
 
 # %% ../../nbs/compat/32_spm_processor.ipynb #decbec89
 def _is_sequence(x):
-    "Has something elements?"
-    return hasattr(x, "__len__") and not isinstance(x, (str, bytes))
+    "Has something elements in an order?"
+    return hasattr(x, "__len__") and not isinstance(x, (str, bytes, Mapping))
 
 
 def _id_list(ids):
@@ -182,7 +182,10 @@ def _piece_list(pieces):
     "Pieces as a list of str, or a TypeError."
     if not all(isinstance(p, (str, bytes)) for p in pieces):
         raise TypeError(f"pieces must be str or bytes, got {pieces!r}")
-    return [decoded(p) for p in pieces]
+    try:
+        return [decoded(p) for p in pieces]
+    except RuntimeError as e:  # a lone surrogate
+        raise TypeError(str(e)) from None
 
 
 def _holds_pieces(sequence):
@@ -937,7 +940,7 @@ class SentencePieceProcessor:
     ) -> Any:  # Its id, that of the unknown piece if it does not exist; for a sequence, a list
         "The id of a piece."
         if isinstance(piece, (str, bytes)):
-            return self._loaded().piece_id(decoded(piece)) if self._model else 0
+            return self._loaded().piece_id(_piece_list([piece])[0]) if self._model else 0
         if not isinstance(piece, Sequence):
             raise TypeError(f"piece must be str or bytes, or a sequence of them, got {type(piece).__name__}")
         return [self.piece_to_id(p) for p in _piece_list(piece)]

@@ -669,6 +669,20 @@ def _model_names(name):
     return tables[name]
 
 
+def _not_educational(name):
+    "What to use instead of a name of tiktoken's module for teaching."
+    own = {
+        "SimpleBytePairEncoding": "subword_nb.bpe.reference, and Tokenizer.explain, which draws the merges",
+        "bpe_encode": "bpe_encode_ref of subword_nb.bpe.reference",
+        "bpe_train": "bpe_train_ref of subword_nb.bpe.reference",
+        "train_simple_encoding": "bpe_train_ref of subword_nb.bpe.reference",
+        "visualise_tokens": "Tokenizer.explain",
+    }
+    if name in own:
+        raise ImportError(f"tiktoken._educational.{name} is not part of this module; use {own[name]}")
+    raise AttributeError(f"module 'subword_nb.compat.tiktoken._educational' has no attribute {name!r}")
+
+
 core = _submodule("core", "The class.", _named(Encoding, raise_disallowed_special_token))
 load = _submodule(
     "load",
@@ -693,4 +707,7 @@ registry = _submodule(
     "Encodings by name.",
     _named(Encoding, get_encoding, list_encoding_names)
     | {"ENCODINGS": ENCODINGS, "ENCODING_CONSTRUCTORS": ENCODING_CONSTRUCTORS},
+)
+_educational = _submodule(
+    "_educational", "Where to find its lessons here.", {"__getattr__": _not_educational}
 )

@@ -4,6 +4,7 @@ Every public name of the installed tiktoken, equal ids and equal errors on gener
 that differs.
 """
 
+import importlib
 import copy
 import hashlib
 import inspect
@@ -495,3 +496,18 @@ def test_the_clock_of_a_call_is_that_of_the_engine():
             times.append(time.process_time_ns() - start)
         both.append(sorted(times)[100])
     assert both[1] < 3 * both[0] + 20_000, both
+
+
+@pytest.mark.peers
+def test_names_for_teaching_say_what_to_use_here(tiktoken):
+    theirs = importlib.import_module("tiktoken._educational")
+    ours = importlib.import_module("subword_nb.compat.tiktoken._educational")
+    own = [
+        name for name, value in vars(theirs).items() if getattr(value, "__module__", "") == theirs.__name__
+    ]
+    assert "SimpleBytePairEncoding" in own
+    for name in own:
+        with pytest.raises(ImportError, match=f"{name} is not part of this module; use "):
+            getattr(ours, name)
+    with pytest.raises(ImportError, match="cannot import name 'nope'"):
+        exec("from subword_nb.compat.tiktoken._educational import nope", {})
