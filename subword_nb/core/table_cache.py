@@ -196,6 +196,7 @@ def stored_tables(
     name: str,  # What the tables are
     content: Sequence[Any],  # All that they follow from, see `table_key`
     make: "Callable[[], Iterable[np.ndarray]]",  # Computes them
+    *,
     least: int = SMALL,  # Bytes of content below which nothing is stored
 ) -> "list[np.ndarray]":  # Must not be changed
     "Tables from their file, or else computed, and stored for the next process."

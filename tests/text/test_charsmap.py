@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import os
 import pickle
 import random
 import re
@@ -19,7 +20,6 @@ from seeds import TEXTS, fresh, some_of
 
 from subword_nb.core.limits import limited
 from subword_nb.formats.sentencepiece_proto import read_model_proto, wire_fields, write_varint
-from subword_nb.text import charsmap
 from subword_nb.text.charsmap import (
     DROPPED,
     RULE_NAMES,
@@ -858,17 +858,28 @@ def test_published_models_differ_by_what_was_added_since(shared_data):
         assert [t for t in texts if mine.longest(t) != its.longest(t)] == [], path
 
 
-def test_named_maps_are_stored_for_the_next_process(monkeypatch, tmp_path):
+STORED_MAP = """
+import sys
+
+from subword_nb.text import charsmap
+
+charsmap.nfkc_rules = lambda: {"a": "b"}  # the real ones take seconds
+if sys.argv[1:] == ["read"]:
+    charsmap.build_charsmap = None  # an error where it is called
+print([charsmap.charsmap_rules(charsmap.charsmap_for(name)) for name in ("nfkc", "nfkc_cf")], charsmap.charsmap_for("identity"))
+"""
+
+
+def test_named_maps_are_stored_for_the_next_process(tmp_path):
     "Building one takes seconds; it is read from the file where the same program has built it before."
-    monkeypatch.setenv("SUBWORD_NB_CACHE", str(tmp_path))
-    monkeypatch.delenv("SUBWORD_NB_TABLES", raising=False)
-    made = charsmap._map.__wrapped__  # without this process's own memory
-    monkeypatch.setattr(charsmap, "_rules", lambda name: {"a": name})
-    first = made("nfkc"), made("nmt_nfkc")
-    assert [charsmap.charsmap_rules(blob) for blob in first] == [{"a": "nfkc"}, {"a": "nmt_nfkc"}]
-    monkeypatch.setattr(charsmap, "_rules", None)  # an error where it is called
-    assert (made("nfkc"), made("nmt_nfkc")) == first
-    assert made("identity") == b""
-    monkeypatch.setenv("SUBWORD_NB_TABLES", "none")
-    with pytest.raises(TypeError):
-        made("nfkc")
+
+    def child(*args, **env):
+        env = {**os.environ, "SUBWORD_NB_CACHE": str(tmp_path), "SUBWORD_NB_TABLES": "", **env}
+        command = [sys.executable, "-c", STORED_MAP, *args]
+        return subprocess.run(command, capture_output=True, text=True, env=env)
+
+    first = child()
+    assert first.stdout.startswith("[{'a': 'b'}, {"), first.stderr
+    assert first.stdout.endswith("b''\n")
+    assert child("read").stdout == first.stdout
+    assert "not callable" in child("read", SUBWORD_NB_TABLES="none").stderr
