@@ -567,7 +567,19 @@ class SentencePieceBPE(SentencePieceModel):
         return Joins([*self.known, *self.unused], singles, depends_on_ends=False, joins_spelled=False)
 
     def _ready(self):
-        _rank(self)
+        self._spare, self._special = frozenset(self.unused), frozenset(self.user_defined)
+        self._lengths = lengths_by_first(self.user_defined)
+        self.cache = {}
+
+    @cached_property
+    def _ranks(self):
+        "Joined piece → rank; kernels whose tables are stored do not ask for it."
+        return _ranks_of(self)
+
+    @cached_property
+    def _longest(self):
+        "Characters of the longest joined piece."
+        return max(map(len, self._ranks), default=0)
 
     @cached_property
     def _cut(self):
@@ -611,19 +623,14 @@ class SentencePieceBPE(SentencePieceModel):
             return None
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #3d7ce485
-def _rank(model):
-    "The tables of merging: the rank of each joined piece, where texts are cut, which pieces are never returned."
+def _ranks_of(model):
+    "The rank of each joined piece."
     usable = model.known | {p: model.piece2id[p] for p in model.unused}
     # 0.0 is above −0.0 in SentencePiece's heap: as far as the least number of 64 bits is below 0
     keys = [score or min(0.0, math.copysign(5e-324, score)) for score in model.scores]
     used = {keys[i] for i in usable.values()}
     ranks = {k: rank for rank, k in enumerate(sorted(used, reverse=True))}
-    model._ranks = {p: ranks[keys[i]] for p, i in usable.items() if len(p) > 1}
-    model._longest = max(map(len, model._ranks), default=0)
-    model._spare = frozenset(model.unused)
-    model._special = frozenset(model.user_defined)
-    model._lengths = lengths_by_first(model.user_defined)
-    model.cache = {}
+    return {p: ranks[keys[i]] for p, i in usable.items() if len(p) > 1}
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #bac5b780
 def sentencepiece_bpe_ref(
@@ -741,7 +748,7 @@ def merges_of(
 ) -> Merges:  # Each joined piece is in one of the three lists
     "The list of merges that the scores of a BPE model imply."
     found = Merges([], [], [])
-    ranks, spare = vars(model)["_ranks"], vars(model)["_spare"]
+    ranks, spare = model._ranks, model._spare
     special = set(model.user_defined)
     order = sorted(ranks, key=ranks.get)
     twice = {a for a, b in pairwise(map(ranks.get, order)) if a == b}

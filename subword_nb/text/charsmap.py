@@ -522,8 +522,13 @@ class _Tables:
     @cached_property
     def later(self):
         "A pattern for the places where a key of several characters may match."
-        chars = sorted(later_characters(self.units))
-        body = "".join(map(re.escape, chars))
+        import numpy as np
+
+        def found():
+            return [np.array(sorted(map(ord, later_characters(self.units))), np.uint32)]
+
+        [codes] = stored_tables("characters inside keys", [self.blob], found)
+        body = "".join(re.escape(chr(code)) for code in codes.tolist())
         return re.compile(f"[^{body}]?[{body}]+") if body else re.compile("(?!)")
 
 # %% ../../nbs/text/02_charsmap.ipynb #e0d2ab58
