@@ -197,7 +197,7 @@ def stored_tables(
     content: Sequence[Any],  # All that they follow from, see `table_key`
     make: "Callable[[], Iterable[np.ndarray]]",  # Computes them
     *,
-    least: int = SMALL,  # Bytes of content below which nothing is stored
+    least: int | None = None,  # Bytes of content below which nothing is stored; None: `SMALL`
 ) -> "list[np.ndarray]":  # Must not be changed
     "Tables from their file, or else computed, and stored for the next process."
     path = _path_of(name, content, least)
@@ -210,11 +210,11 @@ def stored_tables(
     return tables
 
 
-def _path_of(name, content, least=SMALL):
+def _path_of(name, content, least=None):
     "The file of some content; None if nothing is to be stored."
     folder = tables_folder()
     size = sum(len(value) for value in content if hasattr(value, "__len__"))
-    if folder is None or size < least:
+    if folder is None or size < (SMALL if least is None else least):
         return None
     try:
         return folder / f"{table_key(name, content)}.tables"

@@ -353,7 +353,9 @@ def _usual_pieces(data):
         pass  # the careful reader reports the error
     b, places = np.frombuffer(data, np.uint8), np.array(ends[: -1 if at > len(data) else None])
     begin, end = places[:-1], places[1:]
-    stop = np.minimum(begin + 4 + b[begin + 3], end - 5)  # of the text; the marks below tell where it is elsewhere
+    stop = np.minimum(
+        begin + 4 + b[begin + 3], end - 5
+    )  # of the text; the marks below tell where it is elsewhere
     more, kind = end - stop - 5, b[end - 1]
     usual = (b[begin + 2] == 10) & (b[begin + 3] == stop - begin - 4) & (b[stop] == 0x15)
     usual &= (more == 0) | (more == 2) & (b[end - 2] == 0x18) & (kind > 0) & (kind < 7)
