@@ -397,12 +397,12 @@ class Tokenizer:
 
     def _aligned(self, engine, rows, add_special_tokens, truncation, padding):
         "The encodings of rows, with all that is known of each token."
-        from subword_nb.pipeline.align import finish
+        from subword_nb.pipeline.align import finish_batch
 
         how = {"add_special_tokens": add_special_tokens, "truncation": truncation}
         try:
-            found = self._aligned_rows(engine, rows)
-            done = [finish(engine, t, encodings, **how) for t, encodings in zip(rows, found, strict=True)]
+            found = zip(rows, self._aligned_rows(engine, rows), strict=True)
+            done = finish_batch(engine, found, **how)
         except ValueError as e:
             raise self._reported(e) from None
         return [wrap_encoding(e) for e in (done if padding is None else pad_batch(done, padding))]

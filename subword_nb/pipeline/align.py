@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['parts', 'normalized', 'Placed', 'place_tokens_ref', 'place_tokens', 'byte_places', 'place_bytes', 'encode_aligned',
-           'finish', 'align', 'align_batch', 'Stages', 'stages', 'Batch', 'call']
+           'finish', 'finish_batch', 'align', 'align_batch', 'Stages', 'stages', 'Batch', 'call']
 
 # %% ../../nbs/pipeline/12_align.ipynb #9a4d6d72
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -37,7 +37,7 @@ from subword_nb.pipeline.engine import (
     text_before,
 )
 from ..core.limits import SMALL, WORD_SMALL, check_growth
-from .processors import default_process
+from .processors import default_process, frame_of
 from ..corpus.segmentation import cut_words
 from ..core.unicode import from_visible, valid_text
 from .thresholds import SIZES
@@ -182,19 +182,21 @@ def _word(c, word):
 def _place_words(c, part, out, n):
     "Add the tokens of a part that may be taken word by word; the next number."
     first, *rest = cut_words(part.text)
-    at, known, (ids, pieces, offsets, splits) = part.at + len(first), c.rows, out
+    at, known, goes_on = part.at + len(first), c.rows, not c.pre.splits_at_space
+    ids, pieces, offsets, splits = out
     head = part.slice(0, len(first)) if c.norm is None else c.norm.align(part.slice(0, len(first)))
     if rest and head.text and head.span(len(head.text) - 1, len(head.text))[1] != at:
         return _place(c, c.norm.align(part), out, n)
     n = _place(c, head, out, n)
     for word in rest:
         found, more = known.get(word) or _word(c, word)
-        if not c.pre.splits_at_space:
+        if goes_on:
             n -= 1  # the last split goes on
-        ids += found.ids
-        pieces += found.pieces
-        offsets += [(at + a, at + b) for a, b in found.offsets]
-        splits += [n + k for k in found.splits]
+        word_ids, word_pieces, word_offsets, word_splits = found
+        ids += word_ids
+        pieces += word_pieces
+        offsets += [(at + a, at + b) for a, b in word_offsets]
+        splits += [n + k for k in word_splits]
         at, n = at + len(word), n + more
     return n
 
@@ -403,6 +405,32 @@ def finish(
         out = default_process(encodings)
     return _in_bytes(out, texts) if wide else out
 
+# %% ../../nbs/pipeline/12_align.ipynb #d9dcf0cf
+def finish_batch(
+    tok: Engine,  # An engine
+    rows: Iterable,  # (texts, encodings) of each, as for `finish`
+    *,
+    add_special_tokens: bool = True,  # Add what the post-processor says
+    truncation: Truncation | None = None,  # The limit, or None
+) -> list[Encoding]:  # One for each, not yet padded
+    "`finish` for many."
+    out: list[Encoding] = []
+    frame, n_added = None, 0
+    for texts, encodings in rows:
+        if len(out) == 1:
+            frame = frame_of(tok.post_processor, add_special_tokens=add_special_tokens)
+            if add_special_tokens and tok.post_processor:
+                n_added = tok.post_processor.n_added(paired=False)
+        if frame is None or len(texts) > 1 or not isinstance(texts[0], str):
+            out.append(
+                finish(tok, texts, encodings, add_special_tokens=add_special_tokens, truncation=truncation)
+            )
+            continue
+        if truncation is not None:
+            encodings = truncate_pair(encodings, truncation, n_added=n_added)
+        out.append(frame.put(encodings[0], texts[0]))
+    return out
+
 # %% ../../nbs/pipeline/12_align.ipynb #d52a1366
 def align(
     tok: Engine,  # An engine, such as a `Tokenizer`
@@ -489,9 +517,7 @@ def _encoded(tok, texts, pairs, is_pretokenized, allowed_special, disallowed_spe
 
 def _finished(tok, encoded, add_special_tokens, truncation, padding):
     "Texts with their encodings as they leave the tokenizer: cut, put together, filled up."
-    rows = [
-        finish(tok, *row, add_special_tokens=add_special_tokens, truncation=truncation) for row in encoded
-    ]
+    rows = finish_batch(tok, encoded, add_special_tokens=add_special_tokens, truncation=truncation)
     return rows if padding is None else pad_batch(rows, padding)
 
 # %% ../../nbs/pipeline/12_align.ipynb #fcfd0b60

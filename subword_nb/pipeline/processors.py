@@ -4,16 +4,18 @@
 
 # %% auto #0
 __all__ = ['Processed', 'fill', 'Processor', 'default_process', 'BertProcessing', 'trim_offsets', 'ByteLevel',
-           'RobertaProcessing', 'TemplateProcessing', 'template', 'Sequence', 'processor_from_dict']
+           'RobertaProcessing', 'TemplateProcessing', 'template', 'Sequence', 'Frame', 'frame_of',
+           'processor_from_dict']
 
 # %% ../../nbs/pipeline/05_processors.ipynb #9161509f
 from dataclasses import dataclass, fields, replace
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from .encoding import Encoding, merge_encodings
+from .encoding import Encoding, byte_offsets, merge_encodings
 from ..core.limits import SMALL, check_growth, warn_ignored
-from ..text.nesting import Nested
+from ..text.nesting import Nested, flat_steps
 
 # %% ../../nbs/pipeline/05_processors.ipynb #05d8eff9
 class Processed(NamedTuple):
@@ -241,18 +243,33 @@ def trim_offsets(
     add_prefix_space: bool = True,  # A single space before the first piece may have been added
 ) -> Encoding:  # Its offsets leave out the spaces at both ends of each piece
     "Trim spaces from the offsets."
-    offsets, in_bytes = list(encoding.offsets), list(encoding.offsets_bytes)
-    for i, (piece, (start, end)) in enumerate(zip(encoding.pieces, encoding.offsets, strict=True)):
-        lead, trail = len(piece) - len(piece.lstrip(_SPACES)), len(piece) - len(piece.rstrip(_SPACES))
+    offsets = _trimmed_places(encoding.pieces, encoding.offsets, add_prefix_space)
+    in_bytes = list(encoding.offsets_bytes)
+    for i, (place, (start, end)) in enumerate(zip(encoding.offsets, offsets, strict=True)):
+        lead, trail = start - place[0], place[1] - end
+        if lead or trail:
+            in_bytes[i] = _in_bytes(encoding.pieces[i], place, in_bytes[i], lead, trail)
+    return replace(encoding, offsets=offsets, offsets_bytes=in_bytes)
+
+
+@lru_cache(1 << 16)
+def _n_spaces(piece):
+    "The number of spaces at both ends of a piece."
+    return len(piece) - len(piece.lstrip(_SPACES)), len(piece) - len(piece.rstrip(_SPACES))
+
+
+def _trimmed_places(pieces, offsets, add_prefix_space):
+    "The offsets of pieces without the spaces at both ends."
+    out = list(offsets)
+    for i, (lead, trail) in enumerate(map(_n_spaces, pieces)):
         if not (lead or trail):
             continue
+        start, end = out[i]
         if lead == 1 and add_prefix_space and (i == 0 or start == 0):
             lead = 0
         a = min(start + lead, end)
-        b = max(end - trail, a) if trail and end >= trail else end
-        offsets[i] = a, b
-        in_bytes[i] = _in_bytes(piece, (start, end), in_bytes[i], a - start, end - b)
-    return replace(encoding, offsets=offsets, offsets_bytes=in_bytes)
+        out[i] = a, max(end - trail, a) if trail and end >= trail else end
+    return out
 
 
 def _in_bytes(piece, chars, in_bytes, lead, trail):
@@ -506,6 +523,73 @@ class Sequence(Nested, Processor):
             if (n_out := sum(map(len, encodings))) > SMALL:
                 check_growth(n_in, n_out, "a Sequence of post-processors", unit="tokens")
         return encodings
+
+# %% ../../nbs/pipeline/05_processors.ipynb #5218ef0e
+class Frame(NamedTuple):
+    "What a post-processor puts around one text, whatever the text."
+
+    around: Encoding  # What it makes of two tokens, whose ids are -1 and -2
+    at: int  # Position of the first of them
+    add_prefix_space: bool | None  # As for `trim_offsets`; None: offsets are not trimmed
+
+    def put(
+        self,
+        encoding: Encoding,  # Of one text, with the type ids and masks of a new encoding
+        text: str,  # The text, from which byte offsets are worked out
+    ) -> Encoding:  # As `process` makes it; overflowing parts likewise
+        "Put special tokens around a text."
+        around, at, end, n = self.around, self.at, self.at + 2, len(encoding)
+        offsets = encoding.offsets
+        if self.add_prefix_space is not None:
+            offsets = _trimmed_places(encoding.pieces, offsets, self.add_prefix_space)
+
+        def within(column, inner):
+            return column[:at] + inner + column[end:]
+
+        def constant(column):
+            return within(column, column[at : at + 1] * n)
+
+        return Encoding(
+            within(around.ids, encoding.ids),
+            within(around.pieces, encoding.pieces),
+            within(around.offsets, offsets),
+            within(around.offsets, byte_offsets(text, offsets)),
+            within(around.word_ids, encoding.word_ids),
+            constant(around.type_ids),
+            constant(around.special_tokens_mask),
+            constant(around.attention_mask),
+            [self.put(e, text) for e in encoding.overflowing],
+            dict.fromkeys(around.sequence_ranges, (at, at + n)),
+        )
+
+# %% ../../nbs/pipeline/05_processors.ipynb #083c3e02
+_ALIKE = (BertProcessing, ByteLevel, RobertaProcessing, TemplateProcessing)  # They treat all texts alike
+
+
+def frame_of(
+    post: Processor | None,  # A post-processor
+    *,
+    add_special_tokens: bool = True,  # False leaves the special tokens out
+) -> Frame | None:  # None: each text must be processed by itself
+    "What a post-processor puts around every text."
+    steps = flat_steps(post)
+    trims = [
+        k for k, p in enumerate(steps) if isinstance(p, (ByteLevel, RobertaProcessing)) and p.trim_offsets
+    ]
+    if trims not in ([], [0]) or any(type(p) not in _ALIKE for p in steps):
+        return None
+    out = Encoding([-1, -2], ["", ""], [(0, 0)] * 2)
+    if post is not None:
+        try:
+            out = post.process([out], add_special_tokens=add_special_tokens)
+        except ValueError:  # it refuses every text, and says so when it gets one
+            return None
+    at = out.ids.index(-1) if -1 in out.ids else 0
+    if [i for i in out.ids if i < 0] != [-1, -2] or out.ids[at + 1] != -2:
+        return None
+    if out.overflowing or out.type_ids[at] or out.sequence_ranges not in ({}, {0: (at, at + 2)}):
+        return None
+    return Frame(out, at, steps[0].add_prefix_space if trims else None)
 
 # %% ../../nbs/pipeline/05_processors.ipynb #8ef12c51
 def _steps(d, path, ignored):
