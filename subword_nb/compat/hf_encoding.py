@@ -270,7 +270,7 @@ def wrap_encoding(
     encoding: EngineEncoding,  # The engine's
 ) -> Encoding:  # Of this module
     "The engine's encoding, wrapped."
-    new = Encoding()
+    new = Encoding.__new__(Encoding)  # without the empty encoding of the engine
     new._e = encoding
     return new
 

@@ -163,41 +163,64 @@ def _place_parts(c, found, out, n, dropout_rng=None, n_in=None):
     return n
 
 # %% ../../nbs/pipeline/12_align.ipynb #bb7e73a1
+def _place_word(c, part, at):
+    "The tokens of a normalized word, with offsets in the word, and how many splits it has."
+    out = Placed([], [], [], [])
+    n = _place(c, part, out, 0)
+    return (out.ids, out.pieces, [(a - at, b - at) for a, b in out.offsets], out.splits), n
+
+
+def _cached(c, word, key, found):
+    "What was found of a word, from now on in the cache."
+    if len(c.rows) >= SIZES.placed_spans:
+        c.rows.clear()
+    if len(word) <= SIZES.cached_chars:
+        c.rows[key] = found
+    return found
+
+
 def _word(c, word):
     "The tokens of a word that is not the first, with places in it, and how many splits it has."
-    out, part = Placed([], [], [], []), Aligned(word, None, 1)  # not at the start of the text
+    part = Aligned(word, None, 1)  # not at the start of the text
     if c.later:
         part = c.later.align(part)
     if len(part.text) > WORD_SMALL:
         check_growth(len(word), len(part.text), "a normalizer", free=WORD_SMALL)
-    n = _place(c, part, out, 0)
-    found = out._replace(offsets=[(a - 1, b - 1) for a, b in out.offsets]), n
-    if len(c.rows) >= SIZES.placed_spans:
-        c.rows.clear()
-    if len(word) <= SIZES.cached_chars:
-        c.rows[word] = found
-    return found
+    return _cached(c, word, word, _place_word(c, part, 1))
+
+
+def _first_word(c, word, at):
+    "The same of the first word of a part, at the start of the text (0) or not (1); None: its end is displaced."
+    if (found := c.rows.get((word, at))) is not None:
+        return found
+    part = Aligned(word, None, at)
+    if c.norm is not None:
+        part = c.norm.align(part)
+    if part.text and part.span(len(part.text) - 1, len(part.text))[1] != at + len(word):
+        return None
+    return _cached(c, word, (word, at), _place_word(c, part, at))
 
 
 def _place_words(c, part, out, n):
     "Add the tokens of a part that may be taken word by word; the next number."
-    first, *rest = cut_words(part.text)
-    at, known, goes_on = part.at + len(first), c.rows, not c.pre.splits_at_space
-    ids, pieces, offsets, splits = out
-    head = part.slice(0, len(first)) if c.norm is None else c.norm.align(part.slice(0, len(first)))
-    if rest and head.text and head.span(len(head.text) - 1, len(head.text))[1] != at:
+    words = cut_words(part.text)
+    first = _first_word(c, words[0], min(part.at, 1))
+    if first is None:
         return _place(c, c.norm.align(part), out, n)
-    n = _place(c, head, out, n)
-    for word in rest:
-        found, more = known.get(word) or _word(c, word)
-        if goes_on:
-            n -= 1  # the last split goes on
-        word_ids, word_pieces, word_offsets, word_splits = found
+    at, known, shared = part.at, c.rows, not c.pre.splits_at_space
+    ids, pieces, offsets, splits = out
+    n += shared
+    found = [first, *[known.get(word) or _word(c, word) for word in words[1:]]]
+    for word, ((word_ids, word_pieces, places, numbers), more) in zip(words, found, strict=True):
+        n -= shared  # a word continues the last split of the word before
         ids += word_ids
         pieces += word_pieces
-        offsets += [(at + a, at + b) for a, b in word_offsets]
-        splits += [n + k for k in word_splits]
-        at, n = at + len(word), n + more
+        for start, end in places:
+            offsets.append((at + start, at + end))
+        for k in numbers:
+            splits.append(n + k)
+        at += len(word)
+        n += more
     return n
 
 # %% ../../nbs/pipeline/12_align.ipynb #9adf6cd2

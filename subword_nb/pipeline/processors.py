@@ -11,6 +11,7 @@ __all__ = ['Processed', 'fill', 'Processor', 'default_process', 'BertProcessing'
 from dataclasses import dataclass, fields, replace
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from .encoding import Encoding, byte_offsets, merge_encodings
@@ -265,10 +266,9 @@ def _trimmed_places(pieces, offsets, add_prefix_space):
         if not (lead or trail):
             continue
         start, end = out[i]
-        if lead == 1 and add_prefix_space and (i == 0 or start == 0):
-            lead = 0
-        a = min(start + lead, end)
-        out[i] = a, max(end - trail, a) if trail and end >= trail else end
+        if lead != 1 or not add_prefix_space or i and start:
+            start = start + lead if start + lead < end else end
+        out[i] = start, max(end - trail, start) if trail and end >= trail else end
     return out
 
 
@@ -528,9 +528,11 @@ class Sequence(Nested, Processor):
 class Frame(NamedTuple):
     "What a post-processor puts around one text, whatever the text."
 
-    around: Encoding  # What it makes of two tokens, whose ids are -1 and -2
-    at: int  # Position of the first of them
+    before: Encoding  # The special tokens before the text
+    after: Encoding  # Those after it
+    inside: Encoding  # One token of the text, for its masks and its type id
     add_prefix_space: bool | None  # As for `trim_offsets`; None: offsets are not trimmed
+    is_numbered: bool  # Does the encoding say where the text is?
 
     def put(
         self,
@@ -538,28 +540,21 @@ class Frame(NamedTuple):
         text: str,  # The text, from which byte offsets are worked out
     ) -> Encoding:  # As `process` makes it; overflowing parts likewise
         "Put special tokens around a text."
-        around, at, end, n = self.around, self.at, self.at + 2, len(encoding)
+        a, b, inside, n = self.before, self.after, self.inside, len(encoding)
         offsets = encoding.offsets
         if self.add_prefix_space is not None:
             offsets = _trimmed_places(encoding.pieces, offsets, self.add_prefix_space)
-
-        def within(column, inner):
-            return column[:at] + inner + column[end:]
-
-        def constant(column):
-            return within(column, column[at : at + 1] * n)
-
         return Encoding(
-            within(around.ids, encoding.ids),
-            within(around.pieces, encoding.pieces),
-            within(around.offsets, offsets),
-            within(around.offsets, byte_offsets(text, offsets)),
-            within(around.word_ids, encoding.word_ids),
-            constant(around.type_ids),
-            constant(around.special_tokens_mask),
-            constant(around.attention_mask),
+            [*a.ids, *encoding.ids, *b.ids],
+            [*a.pieces, *encoding.pieces, *b.pieces],
+            [*a.offsets, *offsets, *b.offsets],
+            [*a.offsets_bytes, *byte_offsets(text, offsets), *b.offsets_bytes],
+            [*a.word_ids, *encoding.word_ids, *b.word_ids],
+            a.type_ids + inside.type_ids * n + b.type_ids,
+            a.special_tokens_mask + inside.special_tokens_mask * n + b.special_tokens_mask,
+            a.attention_mask + inside.attention_mask * n + b.attention_mask,
             [self.put(e, text) for e in encoding.overflowing],
-            dict.fromkeys(around.sequence_ranges, (at, at + n)),
+            {0: (len(a), len(a) + n)} if self.is_numbered else {},
         )
 
 # %% ../../nbs/pipeline/05_processors.ipynb #083c3e02
@@ -589,7 +584,15 @@ def frame_of(
         return None
     if out.overflowing or out.type_ids[at] or out.sequence_ranges not in ({}, {0: (at, at + 2)}):
         return None
-    return Frame(out, at, steps[0].add_prefix_space if trims else None)
+    before, inside, _, after = (_slice(out, a, b) for a, b in pairwise([0, at, at + 1, at + 2, len(out)]))
+    prefix = steps[0].add_prefix_space if trims else None
+    return Frame(before, after, inside, prefix, bool(out.sequence_ranges))
+
+
+def _slice(e, start, stop):
+    "Some tokens of an encoding."
+    names = [f.name for f in fields(e) if f.name not in ("overflowing", "sequence_ranges")]
+    return Encoding(**{name: getattr(e, name)[start:stop] for name in names})
 
 # %% ../../nbs/pipeline/05_processors.ipynb #8ef12c51
 def _steps(d, path, ignored):
