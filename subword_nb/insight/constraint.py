@@ -145,6 +145,8 @@ def byte_trie(
     table: PieceTable,  # The pieces of a tokenizer
 ) -> ByteTrie:  # To be used for many languages
     "The trie of a vocabulary."
+    if not isinstance(table, PieceTable):
+        raise TypeError(f"table must be a PieceTable, got {type(table).__name__}; pass piece_table(tok)")
     data = np.frombuffer(b"".join(table.spelled), np.uint8)
     lengths = np.array([*map(len, table.spelled)], np.int64)
     n, longest = len(data), int(lengths.max(initial=0))
@@ -244,6 +246,7 @@ class Constraint:
         # A pattern, or an automaton: (n_states, 256) int, the state after each byte or -1, and the accepting states
         language: str | tuple[np.ndarray, Iterable[int]],
     ):
+        self.trie = pieces if isinstance(pieces, ByteTrie) else byte_trie(pieces)
         transitions, accepting = pattern_automaton(language) if isinstance(language, str) else language
         steps = np.asarray(transitions)
         self.accepting = frozenset(accepting)
@@ -252,7 +255,6 @@ class Constraint:
         self.steps = np.where(live[steps], steps, -1).astype(np.int32)
         self.live = live[:-1]
         self.leaving = _leaving(self.steps)
-        self.trie = pieces if isinstance(pieces, ByteTrie) else byte_trie(pieces)
         self.masks: dict[int, np.ndarray] = {}
 
     def mask(
