@@ -81,8 +81,6 @@ def cuts_words(
 
 def _pre_tokenizer(model, norm):
     "The pre-tokenizer for the normalized text."
-    if isinstance(model, SentencePieceChars):
-        return Split({"Regex": r"(?m)."}, "isolated")
     as_suffix = norm.treat_whitespace_as_suffix
     pieces = [p for p in model.piece2id if p not in model.control]
     if isinstance(model, SentencePieceWords) or cuts_words(pieces, as_suffix=as_suffix):
@@ -177,10 +175,16 @@ def _as_bpe(m):
     return bpe, notes
 
 
+def _as_chars(m):
+    "Characters as BPE without merges."
+    bpe = BPE(dict(m.piece2id), [], unk_piece=m.unk_piece, fuse_unk=True, byte_fallback=m.byte_fallback)
+    notes = [f"{len(m.unused)} unused pieces, such as {m.unused[0]!r}, are used there"] if m.unused else []
+    return bpe, notes
+
+
 def _as_words(m):
-    "Whole words or characters as a WordLevel model."
-    units = "words" if isinstance(m, SentencePieceWords) else "characters"
-    notes = [f"a run of unknown {units} is one {m.unk_piece} in SentencePiece, and several there"]
+    "Whole words as a WordLevel model."
+    notes = [f"a run of unknown words is one {m.unk_piece} in SentencePiece, and several there"]
     if m.byte_fallback:
         notes.append("unknown characters are spelled by bytes in SentencePiece, and are unknown there")
     return WordLevel(dict(m.piece2id), m.unk_piece), notes
@@ -190,7 +194,7 @@ _MODELS = {
     SentencePieceUnigram: _as_unigram,
     SentencePieceBPE: _as_bpe,
     SentencePieceWords: _as_words,
-    SentencePieceChars: _as_words,
+    SentencePieceChars: _as_chars,
 }
 
 # %% ../../nbs/formats/11_export.ipynb #7b49975b

@@ -1157,6 +1157,26 @@ def test_a_model_splits_words_as_its_published_tokenizer(shared_data, hf):
 
 
 @pytest.mark.peers
+@pytest.mark.parametrize("byte_fallback", [False, True])
+def test_characters_as_tokenizer_json(tmp_path, hf, byte_fallback):
+    "A CHAR model is BPE without merges there: a run of unknown characters is one piece, or the bytes of each."
+    proto, rng = small(), fresh(f"characters {byte_fallback}")
+    pieces = [p for p in proto.pieces if len(p.piece) == 1 or p.type in (UNKNOWN, CONTROL)]
+    if byte_fallback:
+        pieces += [Piece(f"<0x{byte:02X}>", 0.0, BYTE) for byte in range(256)]
+    trainer = {"model_type": 4, "byte_fallback": byte_fallback}
+    tok = Tokenizer(**parts_from_proto(small(pieces=pieces, trainer_spec=trainer))._asdict())
+    path, runs = tok.save(tmp_path / "tokenizer.json"), 0
+    again, theirs = Tokenizer.load(path), hf.Tokenizer.from_file(str(path))
+    for _ in range(N):
+        line = "".join(rng.choices("hugsxé中 \n", k=rng.randrange(12)))
+        ids = tok.encode(line)
+        assert again.encode(line) == ids == theirs.encode(line).ids, line
+        runs += ids.count(0)
+    assert bool(runs) != byte_fallback
+
+
+@pytest.mark.peers
 def test_the_words_of_t5_are_those_of_its_tokenizer_json(shared_file, hf):
     published = hf.Tokenizer.from_file(str(shared_file("vocab/t5-small/tokenizer.json"))).pre_tokenizer
     tok = Tokenizer.load(shared_file("vocab/t5-small/spiece.model"))
