@@ -105,8 +105,16 @@ def canonicalize(
     ids: Iterable[int],  # Ids whose bytes are UTF-8
 ) -> list[int]:  # The ids that `encode` gives for the same text
     "The usual ids of the same text."
+    ids = list(ids)
     text = decode(tok, ids, errors="strict")
-    return tok.encode(text, add_special_tokens=False, allowed_special="all")
+    usual = tok.encode(text, add_special_tokens=False, allowed_special="all")
+    unknown = tok.piece2id.get(tok.model.unk_piece)
+    if unknown in ids and (usual.count(unknown) != ids.count(unknown) or decode(tok, usual) != text):
+        raise ValueError(
+            f"ids must have a text, got the unknown piece {tok.model.unk_piece!r}, whose text is lost, "
+            f"in ids that decode to {text[-40:]!r}; encode the text itself"
+        )
+    return usual
 
 # %% ../../nbs/insight/09_canonical.ipynb #3830ba83
 class PieceTable(NamedTuple):

@@ -148,3 +148,15 @@ def test_the_next_byte_where_characters_are_spelled_in_bytes():
     assert found[0xC3] > found[0xFF] and 0.9 < found.sum() <= 1 + 1e-9
     for data in (b"a\xc3", b"\xc3\xa9", b"a\xc3\xa9"):
         assert prefix_probability(table, data, bigram) == pytest.approx(by_all_covers(data))
+
+
+def test_ids_with_an_unknown_piece_are_judged_by_what_it_decodes_to(shared_file):
+    "SentencePiece's stand-in is other text: its ids are not canonical, and have no canonical form."
+    t5 = Tokenizer.load(shared_file("vocab/t5-small/spiece.model"))
+    ids = t5.encode("你", add_special_tokens=False)
+    assert ids == [3, 2] and t5.decode(ids) == " ⁇ " and not is_canonical(t5, ids)
+    with pytest.raises(ValueError, match="ids must have a text, got the unknown piece '<unk>'"):
+        canonicalize(t5, ids)
+    bert = Tokenizer.load(shared_file("vocab/bert-base-uncased/vocab.txt"))
+    ids = bert.encode("a 🤗 b", add_special_tokens=False)
+    assert bert.piece2id["[UNK]"] in ids and is_canonical(bert, ids) and canonicalize(bert, ids) == ids

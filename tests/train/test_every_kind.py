@@ -37,8 +37,8 @@ def inspect_all(tok):
     assert found.tokens == sum(len(plain(tok, line)) for line in LINES[:20])
     for line in LINES[:5]:
         ids = plain(tok, line)
-        canonical = canonicalize(tok, ids)
-        assert is_canonical(tok, canonical) or tok.model.unk_piece is not None
+        if tok.piece2id.get(tok.model.unk_piece) not in ids:
+            assert is_canonical(tok, canonicalize(tok, ids))
         assert 0 <= tok.unstable(line) <= len(ids) + 1
         try:
             healed = tok.heal(line)
