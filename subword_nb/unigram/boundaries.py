@@ -40,6 +40,7 @@ from subword_nb.unigram.span_encoder import (
     EXTENDS,
     FUSE,
     HALF,
+    JOINS,
     ONE,
     PREPENDS,
     THREE,
@@ -318,8 +319,8 @@ def _component_spans(model, normalizer, pre):
 
 # %% ../../nbs/unigram/11_boundaries.ipynb #b867e08a
 @prepared
-def kinds_in_clusters() -> np.ndarray:  # (65536,) uint8: `EXTENDS`, `PREPENDS`, `CONTROLS` or 0
-    "The role of characters in grapheme clusters, as `graphemes` finds them; letters that never join are left out."
+def kinds_in_clusters() -> np.ndarray:  # (65536,) uint8: `EXTENDS`, `PREPENDS`, `CONTROLS`, `JOINS` or 0
+    "The role of characters in grapheme clusters, as `graphemes` finds them; 0 for those that only marks join."
     kinds = np.zeros(65536, np.uint8)
     codes = [0xD4E, 0xE33, 0xEB3, 0xFF9E, 0xFF9F]  # letters that join; the other characters are not letters
     for name in ("M", "Cc", "Cf", "Cn", "Zl", "Zp"):
@@ -334,6 +335,10 @@ def kinds_in_clusters() -> np.ndarray:  # (65536,) uint8: `EXTENDS`, `PREPENDS`,
             if (f"{front}{chr(i)}{back}" in found) == joins:
                 kinds[i] = kind
     kinds[10] = CONTROLS
+    others = [i for i in np.flatnonzero(kinds == 0).tolist() if not 0xD800 <= i < 0xE000]
+    for front in ("ᄀ", "ᅡ", "क\u094d", "©\u200d"):  # Korean letters, a consonant, an emoji
+        found = {*graphemes("\n".join(f"{front}{chr(i)}" for i in others))}
+        kinds[[i for i in others if f"{front}{chr(i)}" in found]] = JOINS
     return kinds
 
 # %% ../../nbs/unigram/11_boundaries.ipynb #539aa242

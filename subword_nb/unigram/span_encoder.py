@@ -4,10 +4,10 @@
 
 # %% auto #0
 __all__ = ['UNK', 'FUSE', 'BYTES', 'KIND', 'MARK', 'APART', 'CUT', 'CLUSTERS', 'SURVEY', 'GOES_ON', 'STAYS', 'DROPPED', 'EXTENDS',
-           'PREPENDS', 'CONTROLS', 'KINDS', 'POOL', 'NO_PATH', 'RESET', 'BAR', 'LONG', 'ONE', 'TWO', 'THREE', 'FOUR',
-           'HALF', 'TEXT', 'HELD', 'BEGINS', 'SINGLE', 'FRONT', 'KNOWN', 'NEEDED', 'ENTRY', 'LEAVE', 'UNKNOWN',
-           'FORWARDS', 'BACKWARDS', 'WRITE', 'OUTSIDE', 'PART', 'span_ids_ref', 'UnigramTables', 'unigram_tables',
-           'scratch', 'encode_span', 'encode_new_spans', 'encode_part', 'LongSpan', 'encode_long']
+           'PREPENDS', 'CONTROLS', 'JOINS', 'ASTRAL', 'KINDS', 'POOL', 'NO_PATH', 'RESET', 'BAR', 'LONG', 'ONE', 'TWO',
+           'THREE', 'FOUR', 'HALF', 'TEXT', 'HELD', 'BEGINS', 'SINGLE', 'FRONT', 'KNOWN', 'NEEDED', 'ENTRY', 'LEAVE',
+           'UNKNOWN', 'FORWARDS', 'BACKWARDS', 'WRITE', 'OUTSIDE', 'PART', 'span_ids_ref', 'UnigramTables',
+           'unigram_tables', 'scratch', 'encode_span', 'encode_new_spans', 'encode_part', 'LongSpan', 'encode_long']
 
 # %% ../../nbs/unigram/10_span_encoder.ipynb #8492b854
 from collections.abc import Iterable, Iterator
@@ -53,7 +53,7 @@ class UnigramTables(NamedTuple):
 # Indices of the options in `numbers`
 UNK, FUSE, BYTES, KIND, MARK, APART, CUT, CLUSTERS, SURVEY, GOES_ON = range(256, 266)
 STAYS, DROPPED = 1, 2  # Classes of a byte before ASCII
-EXTENDS, PREPENDS, CONTROLS = 1, 2, 3  # Kinds of characters
+EXTENDS, PREPENDS, CONTROLS, JOINS, ASTRAL = 1, 2, 3, 4, 5  # Kinds of characters
 KINDS, POOL = 256, 256 + 65536  # Offsets of kinds and replacements in `chars`
 NO_PATH = -np.inf
 RESET = 100_000.0
@@ -277,6 +277,18 @@ def _end_after_signs(buf, i, end, chars):
 
 
 @kernel
+def _kind_before(buf, first, i, chars):
+    "The kind of the character that ends at i; 0 if the span begins there."
+    if i == first:
+        return np.uint8(0)
+    j = i - 1
+    while j > first and buf[j] & 0xC0 == 0x80:
+        j -= 1
+    code, _ = decode_at(buf, j)
+    return chars[KINDS + code] if code < 65536 else np.uint8(ASTRAL)
+
+
+@kernel
 def _cluster(buf, first, i, end, chars, rules):
     "The cluster at buf[i] by HF's rule: (bytes, start of their replacement or -1, end of characters to be taken singly)."
     # with less than six bytes and a key as its prefix, it is replaced as a whole; 0 bytes if that is not certain
@@ -299,15 +311,9 @@ def _cluster(buf, first, i, end, chars, rules):
     if near > i + w and near - i < 6:
         n, start = _key_at(buf, i, near, rules, 1)
         if n != 0:
-            joined = (
-                i > first + 2
-                and buf[i - 3] == 0xE2
-                and buf[i - 2] == 0x80
-                and buf[i - 1] == 0x8D
-                or i > first + 3
-                and buf[i - 4] >= 0xF0
-            )
-            return 0 if n < 0 or w > 2 or astral or joined else j - i, start, j
+            before = _kind_before(buf, first, i, chars)
+            joined = before == ASTRAL or kind == JOINS and before in (EXTENDS, JOINS)
+            return 0 if n < 0 or astral or joined else j - i, start, j
     n, start = _key_at(buf, i, i + w, rules, 1)
     return w if n >= 0 else -1, start if n > 0 else -1, j
 

@@ -20,7 +20,7 @@ from subword_nb.text.splitters import Split, WhitespaceSplit, WholeText
 from subword_nb.formats.sentencepiece_models import SentencePieceUnigram, sentencepiece_unigram_ref
 from subword_nb.formats.sentencepiece_normalizer import SentencePieceNormalizer
 from subword_nb.core.span_cache import IdBuffer, SpanTable, encode_spans
-from subword_nb.unigram.span_encoder import CONTROLS, DROPPED, EXTENDS, PREPENDS
+from subword_nb.unigram.span_encoder import CONTROLS, DROPPED, EXTENDS, JOINS, PREPENDS
 from subword_nb.unigram.model import Unigram, unigram_model
 from subword_nb.unigram.boundaries import UnigramSpanEncoder, kinds_in_clusters, unigram_spans
 from subword_nb.text.word_scanners import whitespace_scanner
@@ -144,6 +144,17 @@ def test_kinds_are_those_of_all_characters():
         assert [i for i in codes if (front + chr(i) + back in found) == joins] == [
             i for i in codes if kinds[i] == kind
         ]
+
+
+def test_characters_of_no_kind_begin_a_cluster():
+    kinds = kinds_in_clusters()
+    joining = {chr(i) for i in np.flatnonzero(kinds == JOINS)}
+    assert {*"각가각क©™‼ℹ"} <= joining and not joining & {*"aéΩ日あ\u0301\u0600"}
+    rng, codes = fresh(2), [i for i in range(0x20, 0x10000) if not 0xD800 <= i < 0xE000]
+    for _ in range(20 * TEXTS):
+        i, j = rng.choices(codes, k=2)
+        if kinds[i] != PREPENDS and kinds[j] not in (EXTENDS, JOINS):
+            assert graphemes(chr(i) + chr(j)) == [chr(i), chr(j)]
 
 
 def test_strings_of_many_kinds(real, shared_file):
@@ -292,6 +303,48 @@ def test_clusters_of_every_kind(real):
         for t in texts
     ]
     assert sum(ids is None for ids in span_ids(encoder, spans)) < len(spans) // 2
+
+
+MARKS = [
+    chr(i) for i in [*range(0x300, 0x346), 0x591, 0x64B, 0x93C, 0x94D, 0x9BE, 0x200D, 0x20E3, 0x3099, 0xFE0F]
+]
+JOINING = [*"ᄀ까ᅢᆨ가각कय™‼ℹⓂ㊗㊙©®❤\u0958\u095f\u09dc\u0b5c\u0a33"]
+OTHERS = [*"ẀẛάΩÅ⼀\u3000\u2002Ａﬁㄱ\xa0½;\u0600\u06dd\u0d4e\x01\xad\u200b😀🏻🇦Ae "]
+
+
+def text_of_clusters(rng):
+    "A text of clusters whose letters the map replaces, or of any characters below U+3000."
+    if rng.random() < 0.3:
+        return "".join(chr(rng.randrange(1, 0x3000)) for _ in range(rng.choice([5, 50, 400])))
+    return "".join(rng.choice(rng.choice([MARKS, JOINING, OTHERS])) for _ in range(rng.choice([2, 4, 8, 20])))
+
+
+def test_clusters_whose_letters_are_replaced(real):
+    tok, plan = real
+    rng, table = fresh(4), SpanTable()
+    for _ in range(TEXTS):
+        text = text_of_clusters(rng)
+        assert run(plan, text.encode(), table=table)[0] == plain(tok, text), ascii(text)
+    words = [
+        "".join(chr(rng.randrange(0x1E00, 0x2000)) + rng.choice(MARKS[:70]) for _ in range(50))
+        for _ in range(50)
+    ]
+    assert None not in span_ids(plan[2], [f" {word}".encode() for word in words])
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("name", ["t5-small", "pegasus", "barthez"])
+def test_clusters_as_in_tokenizers(name, shared_file):
+    tokenizers = pytest.importorskip("tokenizers")
+    path = shared_file(f"vocab/{name}/tokenizer.json")
+    ours, theirs = Tokenizer.load(path), tokenizers.Tokenizer.from_file(str(path))
+    ours.truncation = ours.padding = None
+    theirs.no_truncation()
+    theirs.no_padding()
+    rng = fresh(5)
+    texts = [text_of_clusters(rng) for _ in range(10 * TEXTS)]
+    for text, a, b in zip(texts, ours.encode_batch(texts), theirs.encode_batch(texts), strict=True):
+        assert list(a) == b.ids, ascii(text)
 
 
 WHITE = [" ", "\t", "\n", "\r", "\f"]  # the map takes a vertical tab away
