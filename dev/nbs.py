@@ -97,13 +97,18 @@ def execute(path: Path, flags: set[str] = frozenset()) -> tuple[str, str]:
     return nb2str(nb), ""
 
 
+def is_picture(kind: str, value) -> bool:
+    "Is an output a plot, whose lines may depend on measured times and on the version of Matplotlib?"
+    return kind.startswith("image/png") or kind == "text/html" and '<svg class="plot"' in "".join(value)
+
+
 def comparable(text: str) -> list:
     "What must agree between a stored and a fresh run: sources and outputs; pictures only by their presence."
     cells = []
     for c in json.loads(text)["cells"]:
         outs = []
         for o in c.get("outputs", []):
-            data = {k: ("picture" if k.startswith("image/png") else v) for k, v in o.get("data", {}).items()}
+            data = {k: ("picture" if is_picture(k, v) else v) for k, v in o.get("data", {}).items()}
             outs.append((o["output_type"], o.get("name"), o.get("text"), sorted(data.items())))
         cells.append((c["cell_type"], "".join(c["source"]), outs))
     return cells

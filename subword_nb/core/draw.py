@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['INK', 'PALETTE', 'printable', 'clip', 'cell_width', 'Strip', 'draw_tokens', 'Svg', 'svg_figure', 'svg_text',
-           'draw_merge_tree', 'draw_bars', 'draw_arrays']
+           'figure_svg', 'draw_merge_tree', 'draw_bars', 'draw_arrays']
 
 # %% ../../nbs/core/03_draw.ipynb #07aae137
 import math
@@ -306,6 +306,38 @@ def svg_text(
 ) -> str:  # one <text> element
     "One line of text in a figure."
     return f'<text x="{x:.1f}" y="{y:.1f}"{more}>{escape(label)}</text>'
+
+# %% ../../nbs/core/03_draw.ipynb #70ed2b90
+def figure_svg(
+    fig,  # a Matplotlib figure; closed here, so that it is not displayed twice
+    alt: str,  # one sentence for those who cannot see the figure
+) -> Svg:  # draws itself in Jupyter; `str()` is the sentence
+    "Turn a Matplotlib figure into a small SVG that follows the colours and the font of the page."
+    from io import StringIO
+
+    import matplotlib
+    from matplotlib import pyplot
+
+    for ax in fig.axes:
+        if ax.get_legend():
+            ax.get_legend().get_frame().set_facecolor("none")
+    file = StringIO()
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "subword_nb"}):
+        fig.savefig(file, format="svg", transparent=True, metadata={"Date": None})
+    pyplot.close(fig)
+    svg = file.getvalue()
+    view = svg.split('viewBox="', 1)[1].split('"', 1)[0]
+    body = svg[svg.index(">", svg.index("<svg ")) + 1 :]
+    body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", body, flags=re.S)
+    body = re.sub(' id="[a-z0-9A-Z.]+_[0-9]+"', "", body)
+    body = re.sub('font-family: [^;"]*(; )?', "", body)
+    body = re.sub('font: ([0-9.]+px)[^;"]*', r"font-size: \1", body).replace("xlink:href", "href")
+    body = re.sub(r"\n\s*", "\n", body.replace("#000000", "currentColor"))
+    width, height = (float(v) * 4 / 3 for v in view.split()[2:])
+    head = f'<svg class="plot" xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(alt)}" viewBox="{view}"'
+    size = f'width="{width:.0f}" height="{height:.0f}" fill="currentColor"'
+    style = 'style="max-width:100%;height:auto;stroke-linejoin:round;stroke-linecap:butt"'
+    return Svg(f"{head} {size} {style}><title>{escape(alt)}</title>{body}", alt, alt)
 
 # %% ../../nbs/core/03_draw.ipynb #b0824ea4
 @dataclass
