@@ -29,6 +29,9 @@ def folder(tmp_path_factory) -> Path:
     "A folder with a text and a tokenizer trained on it."
     home = tmp_path_factory.mktemp("cli")
     (home / "text.txt").write_bytes((TEXT * 20).encode())
+    (home / "empty.txt").write_bytes(b"")
+    (home / "bad.txt").write_bytes(b"caf\xe9")
+    (home / "damaged.npy").write_bytes(b"\x93NUMPY\x01\x00v\x00{'descr'")
     done = run("train", "text.txt", "--vocab-size", 300, "--special-token", "<s>", "-o", "tok.json", cwd=home)
     assert done.returncode == 0, done.stderr.decode()
     assert done.stdout.decode().startswith("tok.json: 300 pieces")
@@ -238,9 +241,6 @@ MISTAKES = {
 
 @pytest.mark.parametrize("args, words", MISTAKES.values(), ids=MISTAKES.keys())
 def test_a_mistake_is_one_clear_line_and_exit_code_2(folder, args, words):
-    (folder / "empty.txt").write_bytes(b"")
-    (folder / "bad.txt").write_bytes(b"caf\xe9")
-    (folder / "damaged.npy").write_bytes(b"\x93NUMPY\x01\x00v\x00{'descr'")
     done = run(*args, data=b"a\xffb", cwd=folder)
     lines = done.stderr.decode().splitlines()
     assert (
