@@ -23,19 +23,18 @@ LONGEST = 64  # Bytes of the longest span that the kernel encodes
 def event_arrays(
     events: Iterable,  # (kind, piece, parts), pieces in visible characters
     piece2id: Mapping,  # piece → id
-) -> tuple:  # Symbol of each byte; id of each symbol; then what `encode_events` looks up
+) -> tuple:  # The id of each symbol, the bytes first; what `encode_events` looks up
     "Events as arrays."
     names = {BYTE2CHAR[b]: b for b in range(256)}
     by_pair: dict = {}
     by_symbol: dict = {}
     made, parts = [], []
     for number, (kind, piece, of) in enumerate(events):
-        row = [names[p] for p in of] if kind == "merge" else None
+        row = [names[p] for p in of]
         symbol = names.setdefault(piece, len(names))
-        if row is not None:
+        if kind == "merge":
             by_pair.setdefault(row[0] << 32 | row[1], []).append(number)
         else:
-            row = [names[p] for p in of]
             by_symbol.setdefault(symbol, []).append(number)
         made.append(symbol)
         parts.append(row)
