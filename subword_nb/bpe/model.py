@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING
 
 from .reference import base_symbols, join_pair
 from ..core.processes import cached_property
+from ..core.table_cache import Packed, joined, packed, texts_of
 from subword_nb.text.protocols import (
     Joins,
     Model,
     Reason,
     Token,
     checked_pretoken,
+    has_piece,
     names_of,
     tokens_side_by_side,
 )
@@ -204,9 +206,14 @@ class Rules(_LazyPairs):
 
     def __init__(
         self,
-        lines: list[str],  # Two pieces with a space between them each, which has been checked
+        text: str,  # Lines of two pieces with a space between them each, which has been checked
     ):
-        self.lines = lines
+        self.text = text
+
+    @cached_property
+    def lines(self) -> list[str]:
+        "The lines of the text."
+        return self.text.split("\n") if self.text else []
 
     @cached_property
     def pairs(self) -> list[tuple]:
@@ -214,15 +221,15 @@ class Rules(_LazyPairs):
         return [tuple(line.split(" ")) for line in self.lines]
 
     def __len__(self):
-        return len(self.lines)
+        return self.text.count("\n") + 1 if self.text else 0
 
     def __eq__(self, other):
-        return self.lines == other.lines if isinstance(other, Rules) else self.pairs == other
+        return self.text == other.text if isinstance(other, Rules) else self.pairs == other
 
     __hash__ = None
 
     def __reduce__(self):
-        return Rules, (self.lines,)
+        return Rules, (self.text,)
 
 # %% ../../nbs/bpe/07_model.ipynb #1e6053cd
 class _Ranks:
@@ -263,17 +270,18 @@ def _by_ranks(model, pretoken):
     return None
 
 # %% ../../nbs/bpe/07_model.ipynb #cec2b740
-def _fits(lines, piece2id):
+def _fits(rules, piece2id):
     "Do the rules make pieces with consecutive ids, of characters in the vocabulary? False may be wrong."
-    if not lines:
+    text = rules.text
+    if not text:
         return False
-    first = lines[0].replace(" ", "")
+    first = text.partition("\n")[0].replace(" ", "")
     if first not in piece2id:
         return False
     ids = list(piece2id.values())
     pieces = list(piece2id) if ids == list(range(len(ids))) else sorted(piece2id, key=piece2id.get)
-    text, at = "\n".join(lines), pieces.index(first)
-    if text.replace(" ", "") != "\n".join(pieces[at : at + len(lines)]):
+    at = pieces.index(first)
+    if text.replace(" ", "") != "\n".join(pieces[at : at + len(rules)]):
         return False
     letters = re.escape("".join(p for p in piece2id if len(p) == 1))
     return re.fullmatch(f"[ \n{letters}]*", text) is not None
@@ -320,6 +328,18 @@ class RankRules(_LazyPairs):
         return RankRules, (self.ids,)
 
 # %% ../../nbs/bpe/07_model.ipynb #6b1048df
+def _own_ranks(content):
+    "The rules that the ids of a packed vocabulary imply."
+    return RankRules(content[1].value)
+
+
+def _pairs_of(content):
+    "Merge rules from the content that the left and the right pieces become."
+    rest = content[1:]
+    end = 2 if isinstance(rest[2], int) else 3  # the left pieces may have sizes
+    return [*zip(texts_of(rest[:end]), texts_of(rest[end:]), strict=True)]
+
+
 class _Joins:
     "Behaves like a merge table of pieces; two pieces become their concatenation."
 
@@ -381,6 +401,15 @@ class BPE(Model):
     @cached_property
     def _ranks(self):
         return _Ranks(self.merges.lines, self.piece2id)
+
+    def _packed_attributes(self):
+        found, merges = super()._packed_attributes(), self.merges
+        if isinstance(merges, RankRules) and merges.ids is self.piece2id:
+            found["merges"] = Packed(_own_ranks, ["ids", found["piece2id"]])
+        elif type(merges) is list and all(type(pair) is tuple for pair in merges):
+            left, right = zip(*merges, strict=True) if merges else ((), ())
+            found["merges"] = Packed(_pairs_of, ["pairs", *joined(left), *joined(right)])
+        return found
 
     def __repr__(self):
         return f"BPE({len(self.piece2id):,} pieces, {len(self.merges):,} merges)"
@@ -479,7 +508,7 @@ class BPE(Model):
         pieces: Collection[str],  # Pieces that ordinary text must not give
     ) -> "BPE":  # The parts and results of merges are kept, and so are single characters
         "The model that takes these pieces apart, even where it ignores merges."
-        if not self.ignore_merges or not any(p in self.piece2id for p in pieces):
+        if not self.ignore_merges or not any(has_piece(self, p) for p in pieces):
             return self
         kept = {self.unk_piece}
         for a, b in self.merges:
@@ -509,6 +538,9 @@ class BPE(Model):
     @property
     def n_rules(self) -> int:  # 0 where the rules follow from the ids
         "Number of rules that the model stores."
+        still = packed(self, "merges")
+        if still is not None:
+            return 0 if still.content[0] == "ids" else still.content[1]
         return 0 if isinstance(self.merges, RankRules) else len(self.merges)
 
     @property
@@ -553,7 +585,7 @@ def _can_wait(merges, piece2id):
     "Are all pieces of the rules in the vocabulary, so that their table can be made later?"
     if isinstance(merges, RankRules):
         return merges.ids is piece2id or merges.ids.keys() <= piece2id.keys()
-    return isinstance(merges, Rules) and _fits(merges.lines, piece2id)
+    return isinstance(merges, Rules) and _fits(merges, piece2id)
 
 
 def _untabled(model, pretoken):

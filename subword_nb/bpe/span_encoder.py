@@ -36,10 +36,10 @@ from subword_nb.bpe.merge_kernels import (
 )
 from ..core.jit import entry, kernel
 from ..core.simd import decode_at
-from ..core.table_cache import joined, stored_tables, vocabulary_content
+from ..core.table_cache import joined, packed, stored_tables, vocabulary_content
 from ..corpus.segmentation import ByteSpans, DummyPrefix, SegmentationPlan, metaspace_prefix
 from ..text.nesting import flat_steps
-from ..text.protocols import Model
+from ..text.protocols import Model, model_scores, model_vocabulary
 from ..text.pretokenizers import Metaspace, spells_bytes
 from ..text.splitters import PreTokenizer, WholeText
 from ..text.word_scanners import ALONE, OTHER, SPACE, WORD, class_scanner, space_scanner
@@ -118,16 +118,18 @@ def _rules_of(model, by_char):
 
 def _rules_content(model):
     "All that the tables of a BPE model follow from."
-    ids, lines = _implied(model), getattr(model.merges, "lines", None)
-    if ids is not None:
+    still = packed(model, "merges")
+    if still is not None:
+        rules = ["ids"] if still.content[0] == "ids" else still.content
+    elif (ids := _implied(model)) is not None:
         rules = ["ids"] if ids is model.piece2id else ["ids", *vocabulary_content(ids)]
-    elif lines is not None:
-        rules = ["lines", *joined(lines)]
+    elif (text := getattr(model.merges, "text", None)) is not None:
+        rules = ["lines", len(model.merges), text]
     else:
         rules = ["pairs", *joined([a for a, _ in model.merges]), *joined([b for _, b in model.merges])]
     names = model.continuing_subword_prefix, model.end_of_word_suffix, model.unk_piece
     options = bool(model.fuse_unk), bool(model.byte_fallback), bool(model.ignore_merges)
-    return [*vocabulary_content(model.piece2id), *rules, *names, *options]
+    return [*model_vocabulary(model), *rules, *names, *options]
 
 # %% ../../nbs/bpe/06_span_encoder.ipynb #fc77000b
 def _byte_symbols(model):
@@ -452,9 +454,8 @@ def _check_scores(model):
 
 def _score_tables(model):
     "Characters and tables of a SentencePiece model."
-    _check_scores(model)
-    content = [*vocabulary_content(model.piece2id), *vocabulary_content(model.known)]
-    content += [np.array(model.scores, np.float64), *joined(model.user_defined)]
+    kinds = model.user_defined, model.control, model.unused
+    content = [*model_vocabulary(model), model_scores(model), *chain.from_iterable(map(joined, kinds))]
     content += [model.unk_piece, bool(model.byte_fallback)]
     tables = stored_tables("bpe scores", content, lambda: _made_score_tables(model))
     return Letters(*tables[:5]), Merger(*tables[5:])
@@ -462,6 +463,7 @@ def _score_tables(model):
 
 def _made_score_tables(model):
     "The tables, computed."
+    _check_scores(model)
     alone, special = {p for p in model.user_defined if len(p) == 1}, {*model.user_defined}
     pieces = [
         p for p in model.known if len(p) > 1 and p not in special and (not alone or alone.isdisjoint(p))

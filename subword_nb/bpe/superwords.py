@@ -114,7 +114,7 @@ def _encode_parts(rules, data, starts):
     from subword_nb.bpe.span_encoder import BPESpanEncoder
 
     ids = {to_visible(p): i for i, p in enumerate(rules.pieces) if isinstance(p, bytes)}
-    model = BPE(ids, Rules([f"{to_visible(a)} {to_visible(b)}" for a, b in rules.merges]))
+    model = BPE(ids, Rules("\n".join([f"{to_visible(a)} {to_visible(b)}" for a, b in rules.merges])))
     encoder = BPESpanEncoder(model, wide_pretokenizer())
     margin = np.full(128, 0xFF, np.uint8)
     buffer, length = np.concatenate([margin, data, margin]), np.diff(starts)

@@ -758,7 +758,6 @@ def read_file(
             parts = _framed(parts, config, Path(path) / "tokenizer_config.json")
     if Path(path).is_dir():
         parts = parts._replace(config=folder_config(path, parts))
-    try:
-        return place.kind, parts if place.kind == "tokenizer.json" else check_parts(parts)
-    except ValueError as e:
-        raise ValueError(f"{place.paths[0]}: {e}") from None
+    if place.kind != "tokenizer.json":
+        check_parts(parts, name=str(place.paths[0]))
+    return place.kind, parts

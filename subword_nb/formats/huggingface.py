@@ -22,7 +22,7 @@ from ..core.unicode import CHAR2BYTE, decode_text
 from ..pipeline import decoders
 from ..pipeline.decoders import decoder_from_dict
 from ..pipeline.encoding import Padding, Truncation
-from ..pipeline.parts import Parts, check_parts, number_added
+from ..pipeline.parts import Parts, check_parts, number_added, prepared
 from ..pipeline.processors import processor_from_dict
 from ..pipeline.vocab import AddedToken, check_vocabulary
 from ..text.splitters import PreTokenizer
@@ -306,7 +306,7 @@ def _usual_merges(merges):
     spaces = text.encode("utf-8", "replace").translate(None, _NO_SPACE)
     if spaces != b" \n" * (len(merges) - 1) + b" " or "#version" in text:
         return None
-    return Rules(merges)
+    return Rules(text)
 
 
 def _lacking_merge(rules, vocab, prefix, path):
@@ -640,7 +640,12 @@ def read_json(
     parse_float=float,  # What makes numbers of decimals
 ) -> Any:  # Its value: a dict, a list, a text, a number, or None
     "Read JSON; a fault is reported with file and place."
-    data, doubts = read_bytes(path), []
+    return _parsed(read_bytes(path), path, parse_float)
+
+
+def _parsed(data, path, parse_float):
+    "JSON as values."
+    doubts: list = []
     check_json(data, path)
     try:
         text, halves = data.decode("utf-8"), re.search(rb"\\u[dD][89a-fA-F]", data) is not None
@@ -649,7 +654,6 @@ def read_json(
             f"{path} must be JSON in UTF-8, got the byte 0x{data[e.start]:02x} at offset {e.start}; "
             "it may be damaged or of another kind"
         ) from None
-    del data  # of a large file, only the text is kept
     try:
         found = _loads(text, doubts, parse_float)
     except json.JSONDecodeError as e:
@@ -883,17 +887,22 @@ def read_hf(
     allow_code: bool = False,  # Import the functions that a file names; only for files that you trust
 ) -> Parts:  # The parts of the tokenizer
     "Read a tokenizer.json; its scores as the Hugging Face library reads them."
-    from subword_nb.unigram.model import read_score
+    data = read_bytes(path)
 
-    d, ignored = read_json(path, parse_float=read_score), []
-    try:
-        parts = parts_from_dict(d, allow_code=allow_code, ignored=ignored)
-    except ValueError as e:
-        raise ValueError(f"{path}: {e}") from None
-    except RecursionError:
-        raise ValueError(
-            f"{path} must be a tokenizer, got JSON that is nested too deeply for one; it may be of another kind"
-        ) from None
+    def read():
+        from subword_nb.unigram.model import read_score
+
+        d, ignored = _parsed(data, path, read_score), []
+        try:
+            return parts_from_dict(d, allow_code=allow_code, ignored=ignored), ignored
+        except ValueError as e:
+            raise ValueError(f"{path}: {e}") from None
+        except RecursionError:
+            raise ValueError(
+                f"{path} must be a tokenizer, got JSON that is nested too deeply for one; it may be of another kind"
+            ) from None
+
+    parts, ignored = read() if allow_code else prepared("tokenizer.json", [data], read)
     warn_ignored(ignored, path)
     return parts
 
@@ -907,7 +916,7 @@ def _read_merges_txt(path):
         and set(map(str.count, usual, repeat(" "))) == {1}
         and not any(map(str.endswith, usual, repeat("\r")))
     ):
-        return Rules(usual)
+        return Rules("\n".join(usual))
     for n, line in enumerate(lines, 1):
         line = line.rstrip("\r")
         if not line or n == 1 and line.startswith("#version"):

@@ -18,6 +18,7 @@ from ..bpe.model import BPE
 from ..core.limits import LimitExceeded, read_bytes
 from ..core.unicode import CHAR2BYTE, decode_text
 from ..pipeline.parts import Parts
+from ..text.protocols import model_size
 from ..text.pretokenizers import Sequence, spells_bytes
 from ..text.regex import PATTERNS
 from ..text.splitters import Split
@@ -88,8 +89,9 @@ def _pieces_without_rule(parts):
     model = parts.model
     if not isinstance(model, BPE) or model.ignore_merges or not spells_bytes(parts.pre_tokenizer):
         return []
-    usual, n_bytes = max(10, len(model.piece2id) // 100), len(CHAR2BYTE)
-    if len(model.piece2id) - len(model.merges) - n_bytes <= usual:
+    size, n_rules = model_size(model), model.n_rules or len(model.merges)
+    usual, n_bytes = max(10, size // 100), len(CHAR2BYTE)
+    if size - n_rules - n_bytes <= usual:
         return []  # a quick check: almost as many rules as longer pieces
     made, added = _made(model), {token.content for token, _ in parts.added_tokens}
     start = len(model.end_of_word_suffix) + 1

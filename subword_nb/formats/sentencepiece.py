@@ -18,7 +18,7 @@ from ..text import normalizers
 from ..bpe.model import BPE
 from ..text.charsmap import build_charsmap, charsmap_rules, rules_for
 from ..corpus.counts import write_atomically
-from ..pipeline.parts import Parts
+from ..pipeline.parts import Parts, check_parts, prepared
 from ..core.limits import read_bytes
 from ..text.pretokenizers import Metaspace, Sequence, pretokenizer, spells_bytes
 from ..pipeline.processors import Processor, Sequence as ProcessorSequence, TemplateProcessing
@@ -166,13 +166,14 @@ def read_sentencepiece(
     reverse: bool = False,  # Reverse the tokens of a text; those around it stay where they are
 ) -> Parts:  # The parts of the tokenizer; `source` is the proto
     "Read a SentencePiece model."
-    return parts_from_proto(
-        read_model_proto(read_bytes(path), name=str(path)),
-        name=str(path),
-        add_bos=add_bos,
-        add_eos=add_eos,
-        reverse=reverse,
-    )
+    data, name = read_bytes(path), str(path)
+
+    def read():
+        proto = read_model_proto(data, name=name)
+        parts = parts_from_proto(proto, name=name, add_bos=add_bos, add_eos=add_eos, reverse=reverse)
+        return check_parts(parts, name=name)
+
+    return prepared("sentencepiece", [data, bool(add_bos), bool(add_eos), bool(reverse)], read)
 
 # %% ../../nbs/formats/06_sentencepiece.ipynb #0745c8db
 @dataclass

@@ -14,7 +14,7 @@ import random
 import re
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import groupby, pairwise
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
@@ -22,10 +22,11 @@ from typing import Any, ClassVar, NamedTuple
 from ..unigram.lattice import LONG, Lattice, build_lattice, lengths_by_first, pieces_at
 from ..core.jit import on_warm_up
 from ..core.processes import cached_property
+from ..core.table_cache import Packed, floats_of
 from ..core.unicode import encode_text
 from ..corpus.segmentation import ByteSpans, SegmentationPlan
 from ..text.charsmap import NESTED_SPELLINGS
-from ..text.protocols import Joins, Model, Reason, Token
+from ..text.protocols import Joins, Model, Reason, Token, model_scores
 from ..unigram.model import Unigram, are_usual, kept_fields, most_probable
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #77b6da8c
@@ -41,13 +42,21 @@ class SentencePieceModel(Model):
     user_defined: tuple = ()
     control: tuple = ()  # Pieces that are never matched in text
     unused: tuple = ()  # Pieces that are never in a result
-    known: dict = field(init=False, repr=False, compare=False)  # Piece that a text can be given → id
     algorithm: ClassVar[str | None] = None  # `translated` makes a model that can be trained
     units: ClassVar[str] = ""  # What decides: "scores" of pieces, "merges", or whole "words" or "characters"
     spells_unknown = True
 
     def __post_init__(self):
         _prepare(self)
+
+    @cached_property
+    def known(self) -> dict[str, int]:
+        "Piece that a text can be given → id."
+        hidden = {self.unk_piece, *self.control, *self.unused, *(_BYTES if self.byte_fallback else ())}
+        return {piece: i for piece, i in self.piece2id.items() if piece not in hidden}
+
+    def _packed_attributes(self):
+        return super()._packed_attributes() | {"scores": Packed(floats_of, model_scores(self))}
 
     def __repr__(self):
         return f"{type(self).__name__}({len(self.piece2id):,} pieces)"
@@ -130,7 +139,8 @@ class SentencePieceModel(Model):
         pieces: Collection[str],  # Pieces that ordinary text must not give; user-defined ones stay
     ) -> Model:  # They become control pieces
         "The model that never matches some pieces."
-        never = {*pieces} & {*self.known} - {*self.user_defined}
+        never = {*pieces} - {*self.user_defined, *self.control, *self.unused, self.unk_piece}
+        never = never and never & self.known.keys()
         return replace(self, control=(*self.control, *sorted(never))) if never else self
 
     def facts(
@@ -162,8 +172,6 @@ def _prepare(model):
     if not all(map(math.isfinite, model.scores)):
         bad = [i for i, score in enumerate(model.scores) if not math.isfinite(score)]
         raise ValueError(f"scores must be finite in 32 bits, got {model.scores[bad[0]]} for the id {bad[0]}")
-    hidden = {model.unk_piece, *model.control, *model.unused, *(_BYTES if model.byte_fallback else ())}
-    model.known = {piece: i for piece, i in model.piece2id.items() if piece not in hidden}
     model._ready()
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #023fc8d2
@@ -399,18 +407,21 @@ class SentencePieceUnigram(SentencePieceModel, Unigram):
             )
         self.fuse_unk = not self.byte_fallback
         self.cache = {}
-        scores, pieces = self.scores, self.known
-        self.table = {p: scores[i] for p, i in pieces.items()}
-        special = [p for p in self.user_defined if p in pieces]
-        if special:
-            left = {i for p, i in pieces.items()} - {pieces[p] for p in special}
-            lowest = min([scores[i] for i in left], default=_LARGEST)
-        else:
-            lowest = min(self.table.values(), default=_LARGEST)
-        self.unk_score = float32(lowest - self.unk_penalty)
-        self.table.update(_special_scores(special, lambda p: len(encode_text(p))))
-        # each character is a step of its own, known or not
-        self.lengths = lengths_by_first([*self.table, *{p[0] for p in self.table}])
+        special = {*self.user_defined}
+        left = [self.scores[i] for p, i in self.known.items() if p not in special]
+        self.unk_score = float32(min(left, default=_LARGEST) - self.unk_penalty)
+
+    @cached_property
+    def table(self) -> dict[str, float]:
+        "Matchable piece → score in use."
+        found = {p: self.scores[i] for p, i in self.known.items()}
+        special = [p for p in self.user_defined if p in found]
+        return found | _special_scores(special, lambda p: len(encode_text(p)))
+
+    @cached_property
+    def lengths(self) -> dict:
+        "See `lengths_by_first`; each character is a step of its own, known or not."
+        return lengths_by_first([*self.table, *{p[0] for p in self.table}])
 
     @cached_property
     def _spelled(self):

@@ -15,11 +15,12 @@ import struct
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..text.charsmap import read_charsmap
 from ..core.draw import Svg, clip, printable, svg_figure, svg_text
 from ..core.limits import check_limit
+from ..core.table_cache import Packed, joined, texts_of, unpack
 
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #4f7998ad
 def read_varint(
@@ -192,6 +193,12 @@ def _value_of(spec, table, name, what):
     return spec.get(name, defaults[name])
 
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #19b55860
+def _pieces_of(content):
+    "The pieces that became content."
+    *texts, scores, types = content
+    return list(map(Piece, texts_of(texts), scores.tolist(), types.tolist()))
+
+
 @dataclass
 class ModelProto:
     "The content of a `.model` file; the dicts have the fields that are in the file, by their names."
@@ -207,6 +214,18 @@ class ModelProto:
     # (place, raw field) of what is not known here: place is () or ("trainer_spec",) or ("pieces", 3); b""
     # says that a part is there, though empty
     rest: list = field(default_factory=list)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            return unpack(self, name)
+
+    def _packed_attributes(self):
+        import numpy as np
+
+        pieces, scores, types = zip(*self.pieces, strict=True) if self.pieces else ((), (), ())
+        numbers = np.array(scores, np.float64), np.array(types, np.int64)
+        return {"pieces": Packed(_pieces_of, [*joined(pieces), *numbers])}
 
     def trainer(
         self,

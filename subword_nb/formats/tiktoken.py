@@ -28,9 +28,8 @@ from typing import Any, NamedTuple
 from ..pipeline import decoders, processors
 from ..bpe.model import BPE, RankRules, bpe_encode, implied_rules
 from ..corpus.counts import write_atomically
-from ..pipeline.parts import Parts
+from ..pipeline.parts import Parts, check_parts, prepared
 from ..core.limits import read_bytes
-from ..core.table_cache import stored_text, tables_folder
 from ..text.regex import KIMI, PATTERNS, compile_pattern
 from ..text.pretokenizers import ByteLevel, Sequence, byte_level, spells_bytes
 from ..text.splitters import Split, same_in_both
@@ -683,20 +682,6 @@ def _parts(ranks, pattern, special, name, label):
     return ranks_to_parts(ranks, pattern=pattern, special_tokens=special, name=name, label=label)
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #a5e72ba2
-def _published_ids(data):
-    "piece → id, from a file that is known by its hash and lists all ranks in order; None for another, and where nothing is stored."
-
-    if tables_folder() is None:
-        return None
-
-    def pieces():
-        ids = _visible_ids(_fields(data.split()))  # without line breaks
-        return "\n".join(ids) if [*ids.values()] == [*range(len(ids))] else ""
-
-    found = stored_text("published ranks", [data], pieces)
-    return {piece: i for i, piece in enumerate(found.split("\n"))} if found else None
-
-
 def read_tiktoken(
     path: str | os.PathLike | bytes,  # A rank file, or its content
     *,
@@ -731,10 +716,19 @@ def read_tiktoken(
         has_special = published and (encoding or "://" in published.files[0][0])
         special_tokens = published.special_tokens if has_special else {}
     own = special_tokens in ({}, published and published.special_tokens)
-    ids = _published_ids(data) if own and pattern is None and known and known != "gpt2" else None
-    if ids is not None:
-        source = _source_of(published.pattern)
-        return _assembled(ids, _splitter(source), special_tokens, name or encoding or known, source)
+    if own and pattern is None and known and known != "gpt2":
+        source, name = _source_of(published.pattern), name or encoding or known
+        return prepared(
+            "published ranks",
+            [data, name, repr(special_tokens)],
+            # without line breaks, and checked by its hash
+            lambda: check_parts(
+                _assembled(
+                    _visible_ids(_fields(data.split())), _splitter(source), special_tokens, name, source
+                ),
+                name=label,
+            ),
+        )
     ranks = _fields(data.split()) if known and known != "gpt2" else read_ranks(data, name=label)
     if pattern is None:
         pattern = published.pattern

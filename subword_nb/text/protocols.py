@@ -4,18 +4,19 @@
 
 # %% auto #0
 __all__ = ['Token', 'Reason', 'WholeReason', 'StepsReason', 'names_of', 'tokens_side_by_side', 'Joins', 'Model',
-           'checked_pretoken', 'check_piece2id', 'refuse_dropout', 'checked_model', 'model_laws', 'Normalizer',
-           'normalizer_laws', 'PreTokenizer', 'pretokenizer_laws', 'Processor', 'processor_laws', 'Decoder',
-           'decoder_laws', 'Trainer', 'trainer_laws']
+           'checked_pretoken', 'check_piece2id', 'model_vocabulary', 'model_size', 'has_piece', 'model_scores',
+           'refuse_dropout', 'checked_model', 'model_laws', 'Normalizer', 'normalizer_laws', 'PreTokenizer',
+           'pretokenizer_laws', 'Processor', 'processor_laws', 'Decoder', 'decoder_laws', 'Trainer', 'trainer_laws']
 
 # %% ../../nbs/text/03_protocols.ipynb #a2100003
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from ..core.processes import cached_property
+from ..core.table_cache import Packed, packed, unpack, vocabulary_content, vocabulary_of
 from .alignment import Aligned
 
 # %% ../../nbs/text/03_protocols.ipynb #a2100008
@@ -135,6 +136,16 @@ class Model(Protocol):
     @cached_property
     def _names(self):
         return {i: piece for piece, i in self.piece2id.items()}
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            return unpack(self, name)
+
+    def _packed_attributes(self):
+        "Attributes that can be stored as content, by name."
+        content = type(self.piece2id) is dict and vocabulary_content(self.piece2id)
+        return {"piece2id": Packed(vocabulary_of, content)} if content else {}
 
     def encode(
         self,
@@ -289,6 +300,43 @@ def check_piece2id(
             raise ValueError(f"ids must be integers, 0 or more, got {i!r} for the piece {p!r}")
 
 
+def model_vocabulary(
+    model: Model,  # The model
+) -> list:  # Content for `table_key`
+    "The vocabulary of a model as content of tables; a packed one stays packed."
+    still = packed(model, "piece2id")
+    return [*still.content] if still else vocabulary_content(model.piece2id)
+
+
+def model_size(
+    model: Model,  # The model
+) -> int:  # Number of pieces
+    "The size of a vocabulary; a packed one stays packed."
+    still = packed(model, "piece2id")
+    return still.content[0] if still else len(model.piece2id)
+
+
+def has_piece(
+    model: Model,  # The model
+    piece: str,  # A text
+) -> bool:  # Is it a piece?
+    "Look a piece up; a packed vocabulary stays packed."
+    still = packed(model, "piece2id")
+    if still is None or len(still.content) > 3 or "\n" in piece:
+        return piece in model.piece2id
+    return f"\n{piece}\n" in f"\n{still.content[1]}\n"
+
+
+def model_scores(
+    model: Any,  # A model with scores
+) -> Any:  # float64 array, for the ids from 0
+    "The scores of a model as content of tables; packed ones stay packed."
+    import numpy as np
+
+    still = packed(model, "scores")
+    return still.content if still else np.array(model.scores, np.float64)
+
+
 def refuse_dropout(
     model,  # A model without merges
     dropout: float | None,  # The argument
@@ -305,7 +353,9 @@ def checked_model(
 ) -> Any:  # The same
     "Raise an error that names what an object lacks to implement the protocol."
     names = [name for name in vars(Model) if not name.startswith("_")]
-    missing = [name for name in ("piece2id", *names) if not hasattr(model, name)]
+    if packed(model, "piece2id") is None:
+        names.insert(0, "piece2id")
+    missing = [name for name in names if not hasattr(model, name)]
     if missing:
         raise ValueError(
             f"model must be a Model, got a {type(model).__name__} without {missing[0]}; "

@@ -137,7 +137,7 @@ def _source_facts(source):
     if hasattr(source, "_asdict"):
         facts = source._asdict()
     elif hasattr(source, "__dict__"):
-        facts = {k: v for k, v in vars(source).items() if isinstance(v, dict)}
+        facts = {k: v for k, v in vars(source).items() if isinstance(v, dict) and k != "_packed"}
     return _without_bytes(facts)
 
 # %% ../../nbs/tokenizer/00_tokenizer.ipynb #fd50830b

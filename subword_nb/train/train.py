@@ -671,7 +671,7 @@ def _bpe_learned(rules, decoder, options):
     ids, bytewise = _numbered([*shown.values()]), any(isinstance(a, bytes) for a, _ in rules.merges[:1])
     model = BPE(
         ids,
-        Rules([f"{shown[a]} {shown[b]}" for a, b in rules.merges]) if bytewise else rules.merges,
+        Rules("\n".join([f"{shown[a]} {shown[b]}" for a, b in rules.merges])) if bytewise else rules.merges,
         **options,
     )
     return Learned(model, decoder, rules.ended, list(rules.counts))

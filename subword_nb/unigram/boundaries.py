@@ -21,6 +21,7 @@ from ..core.table_cache import joined, stored_tables
 from ..core.simd import Scanner
 from ..text.normalizers import Normalizer, Precompiled, Replace, Strip
 from ..text.pretokenizers import Metaspace
+from ..text.protocols import has_piece
 from ..text.splitters import PreTokenizer, WhitespaceSplit, WholeText
 from subword_nb.corpus.segmentation import (
     ByteSpans,
@@ -51,6 +52,7 @@ from subword_nb.unigram.span_encoder import (
     encode_span,
     scratch,
     encode_new_spans,
+    model_content,
     unigram_tables,
 )
 from ..text.word_scanners import class_scanner, code_points, word_classes
@@ -143,6 +145,17 @@ def _becomes_space(units, pool, ch):
     return ch == " " and n == 0
 
 
+def _bars(model):
+    "Is ▁ a piece? Does a piece have ▁ after its first character, and after another character than ▁?"
+
+    def found():
+        pieces = model.table
+        inner = [p for p in pieces if BAR in p[1:]]
+        yield np.array([BAR in pieces, bool(inner), any(BAR in p.lstrip(BAR) for p in inner)])
+
+    return stored_tables("bars", model_content(model), found)[0].tolist()
+
+
 def _sentencepiece_spans(model, n, pre):
     "Spans of SentencePiece's own normalizer."
     cuts = False
@@ -152,9 +165,8 @@ def _sentencepiece_spans(model, n, pre):
         return None
     if not n.escape_whitespaces or n.treat_whitespace_as_suffix:
         return None
-    if not cuts and (
-        BAR not in model.table or any(BAR in p.lstrip(BAR) for p in model.table if BAR in p[1:])
-    ):
+    alone, several, inner = (False,) * 3 if cuts else _bars(model)
+    if not cuts and (inner or not alone):
         return None
     units, pool = read_charsmap(n.charsmap) if n.charsmap else ([0] * 256, b"")
     extra = n.remove_extra_whitespaces
@@ -164,7 +176,7 @@ def _sentencepiece_spans(model, n, pre):
         return None
     busy = _key_parts(n.charsmap)[0]
     space = "".join(c for c in _ASCII_WHITE if ord(c) not in busy and _becomes_space(units, pool, c))
-    if not extra and not cuts and any(BAR in p[1:] for p in model.table):  # pieces that contain two
+    if not extra and several:
         if n.charsmap:
             return None
         space += BAR
@@ -192,7 +204,7 @@ def _sentencepiece_spans(model, n, pre):
 # %% ../../nbs/unigram/11_boundaries.ipynb #d5565534
 def _letters_and_signs(model, n, units):
     "Letters, and signs that are adjacent to none of them in any piece; all are pieces and not normalized."
-    content = [n.charsmap, *joined([*model.table]), *joined(n.user_defined)]
+    content = [*model_content(model), n.charsmap, *joined(n.user_defined)]
     found = stored_tables("letters and signs", content, lambda: _found_letters_and_signs(model, n, units))
     return tuple(_pairs(map(chr, codes.tolist())) for codes in found)
 
@@ -219,12 +231,18 @@ def _found_letters_and_signs(model, n, units):
 
 def _alike(model, options):
     "Unknown characters that the normalizer keeps and that are interchangeable; None if there are none."
-    if model.byte_fallback or model.unk_score is None or model.unk_piece not in model.piece2id:
+    if model.byte_fallback or model.unk_score is None or not has_piece(model, model.unk_piece or ""):
         return None
     found = np.ones(0x110000, bool)
     found[:128] = False
     found[0x10000:] = False
-    found[code_points(["".join([*model.table, *options.get("alone", ()), _WHITE, BAR])])[0]] = False
+    [used] = stored_tables(
+        "characters of pieces",
+        model_content(model),
+        lambda: [np.unique(code_points(["".join(model.table)])[0])],
+    )
+    found[used] = False
+    found[code_points(["".join([*options.get("alone", ()), _WHITE, BAR])])[0]] = False
     if options.get("charsmap"):
         found &= ~_key_parts(options["charsmap"])[1]
     kinds = options.get("kinds")
@@ -527,12 +545,12 @@ class UnigramSpanEncoder:
         self.spans = spans or _spans_or_error(model, normalizer, pre)
         self.tables = unigram_tables(model, **self.spans.options, survey=self.spans.sums_continue)
         self.rounded = model.float32_sums and not self.spans.sums_continue
-        self.pieces = model.table  # that of SentencePiece's models contains more than pieces
+        self.model = model
 
     @cached_property
     def longest(self) -> int:  # Asked for by long spans only
         "Bytes of the longest piece."
-        return max((len(p.encode("utf-8", "surrogatepass")) for p in self.pieces), default=1)
+        return max((len(p.encode("utf-8", "surrogatepass")) for p in self.model.table), default=1)
 
     def __repr__(self):
         return f"UnigramSpanEncoder({len(self.tables.score) - 1:,} ids{', 32-bit sums' * self.spans.sums_continue})"

@@ -16,12 +16,15 @@ from itertools import groupby
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from ..core.processes import cached_property
+from ..core.table_cache import Packed, floats_of
 from ..core.unicode import encode_text
 from subword_nb.text.protocols import (
     Model,
     Reason,
     Token,
     checked_pretoken,
+    model_scores,
     names_of,
     refuse_dropout,
     tokens_side_by_side,
@@ -45,16 +48,36 @@ class Unigram(Model):
     fuse_unk: bool = True  # One unknown piece for a run of unknown characters
     user_defined: tuple = ()  # Pieces that are preferred to others
     control: tuple = ()  # Pieces that are never matched in text
-    table: dict = field(init=False, repr=False, compare=False)  # Matchable piece → score in use
     unk_score: float | None = field(init=False, repr=False, compare=False)  # Of an unknown character, or None
-    known: dict = field(init=False, repr=False, compare=False)  # Matchable piece but `unk_piece` → id
-    lengths: dict = field(init=False, repr=False, compare=False)  # See `lengths_by_first`
     algorithm: ClassVar[str | None] = "unigram"  # The trainer's name
     has_lattice = True
     spells_unknown = True
 
     def __post_init__(self):
         _prepare(self)
+
+    @cached_property
+    def table(self) -> dict[str, float]:
+        "Matchable piece → score in use."
+        never, special, scores = set(self.control), set(self.user_defined), self.scores
+        return {
+            p: 0.1 * (len(encode_text(p)) - 1) if p in special else scores[i]
+            for p, i in self.piece2id.items()
+            if p not in never
+        }
+
+    @cached_property
+    def known(self) -> dict[str, int]:
+        "Matchable piece but `unk_piece` → id."
+        return {p: self.piece2id[p] for p in self.table if p != self.unk_piece}
+
+    @cached_property
+    def lengths(self) -> dict:
+        "See `lengths_by_first`."
+        return lengths_by_first(self.table)
+
+    def _packed_attributes(self):
+        return super()._packed_attributes() | {"scores": Packed(floats_of, model_scores(self))}
 
     def __repr__(self):
         return f"Unigram({len(self.piece2id):,} pieces)"
@@ -170,14 +193,7 @@ def _prepare(model):
     model.control = tuple(model.control)
     _check_model(model)
     model.scores = [float(score) for score in model.scores]
-    never, special = set(model.control), set(model.user_defined)
-    model.table = {
-        p: 0.1 * (len(encode_text(p)) - 1) if p in special else model.scores[i]
-        for p, i in model.piece2id.items()
-        if p not in never
-    }
-    model.known = {p: model.piece2id[p] for p in model.table if p != model.unk_piece}
-    model.lengths = lengths_by_first(model.table)
+    special = set(model.user_defined)
     lowest = min((s for p, s in model.table.items() if p not in special), default=0.0)
     model.unk_score = None
     if model.unk_piece is not None or model.byte_fallback:

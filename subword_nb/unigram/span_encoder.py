@@ -7,7 +7,8 @@ __all__ = ['UNK', 'FUSE', 'BYTES', 'KIND', 'MARK', 'APART', 'CUT', 'CLUSTERS', '
            'PREPENDS', 'CONTROLS', 'JOINS', 'ASTRAL', 'KINDS', 'POOL', 'NO_PATH', 'RESET', 'BAR', 'LONG', 'ONE', 'TWO',
            'THREE', 'FOUR', 'HALF', 'TEXT', 'HELD', 'BEGINS', 'SINGLE', 'FRONT', 'KNOWN', 'NEEDED', 'ENTRY', 'LEAVE',
            'UNKNOWN', 'FORWARDS', 'BACKWARDS', 'WRITE', 'OUTSIDE', 'PART', 'span_ids_ref', 'UnigramTables',
-           'unigram_tables', 'scratch', 'encode_span', 'encode_new_spans', 'encode_part', 'LongSpan', 'encode_long']
+           'unigram_tables', 'model_content', 'scratch', 'encode_span', 'encode_new_spans', 'encode_part', 'LongSpan',
+           'encode_long']
 
 # %% ../../nbs/unigram/10_span_encoder.ipynb #8492b854
 from collections.abc import Iterable, Iterator
@@ -18,8 +19,9 @@ import numpy as np
 from ..text.charsmap import NESTED, NESTED_SPELLINGS, longest_prefix, read_charsmap, unit_parts
 from ..core.jit import entry, kernel
 from ..core.simd import decode_at
-from ..core.table_cache import joined, stored_tables, vocabulary_content
+from ..core.table_cache import joined, stored_tables
 from ..text.normalizers import Normalizer
+from ..text.protocols import model_scores, model_vocabulary
 from ..text.splitters import PreTokenizer
 from ..wordpiece.span_encoder import FIELD, PLACE, byte_trie
 
@@ -124,17 +126,26 @@ def unigram_tables(
     "The arrays that kernels need."
     alone = [*alone]
     flags = white, bool(mark), bool(apart), bool(cut), bool(survey), bool(goes_on)
-    content = [*_model_content(model), charsmap, kinds, *joined(alone), *flags]
+    content = [*model_content(model), charsmap, kinds, *joined(alone), *flags]
     return UnigramTables(
         *stored_tables("unigram", content, lambda: _made_tables(model, charsmap, kinds, alone, *flags))
     )
 
 
-def _model_content(model):
-    "All that the tables follow from, of a model."
+def model_content(
+    model,  # A `Unigram` model
+) -> list:  # Content for `stored_tables`
+    "All that the tables of a model follow from."
     flags = model.unk_piece, bool(model.fuse_unk), bool(model.byte_fallback), bool(model.float32_sums)
-    score = np.fromiter(model.table.values(), np.float64, len(model.table))
-    return [*vocabulary_content(model.piece2id), *joined([*model.table]), score, model.unk_score, *flags]
+    kinds = [*joined(model.user_defined), *joined(model.control), *joined(model.unused)]
+    return [
+        type(model).__name__,
+        *model_vocabulary(model),
+        model_scores(model),
+        *kinds,
+        model.unk_score,
+        *flags,
+    ]
 
 
 def _made_tables(model, charsmap, kinds, alone, white, mark, apart, cut, survey, goes_on):

@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from ..core.processes import cached_property
+from ..core.table_cache import packed
 from subword_nb.text.protocols import (
     Model,
     Reason,
@@ -123,7 +124,12 @@ class WordPiece(Model):
 
     def known_characters(self) -> str | None:  # None: there is no unknown piece
         "The characters of all pieces; a word with another one is unknown as a whole."
-        return None if self.unk_piece is None else "".join(self.piece2id)
+        if self.unk_piece is None:
+            return None
+        still = packed(self, "piece2id")
+        if still and len(still.content) == 3:  # no piece contains the separator
+            return still.content[1].replace("\n", "")
+        return "".join(self.piece2id)
 
     def span_encoder(
         self,

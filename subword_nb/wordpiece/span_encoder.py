@@ -15,8 +15,9 @@ import numpy as np
 
 from ..core.jit import entry, kernel, on_warm_up
 from ..core.simd import HEAD, buffer_of, decode_at
-from ..core.table_cache import joined, stored_tables, vocabulary_content
+from ..core.table_cache import joined, stored_tables
 from ..text.normalizers import Normalizer
+from ..text.protocols import model_vocabulary
 from ..text.splitters import PreTokenizer, WhitespaceSplit
 from subword_nb.text.word_scanners import (
     ALONE,
@@ -354,16 +355,19 @@ class WordPieceSpanEncoder:
                 f"pre must be BertPreTokenizer, Whitespace or WhitespaceSplit, got {pre!r}; "
                 "encode without kernels"
             )
-        unk = -1 if model.unk_piece is None else model.piece2id[model.unk_piece]
-        prefix = model.continuing_subword_prefix
+        prefix, unk = model.continuing_subword_prefix, model.unk_piece
+        trie, [unk_id] = stored_tables(
+            "wordpiece trie",
+            [*model_vocabulary(model), prefix, unk],
+            lambda: [
+                byte_trie(model.piece2id, prefix=prefix),
+                np.array([-1 if unk is None else model.piece2id[unk]]),
+            ],
+        )
         self.tables = (
-            np.array([min(model.max_input_chars_per_word, 2**31), unk], np.int64),
+            np.array([min(model.max_input_chars_per_word, 2**31), unk_id], np.int64),
             *_tables_of(normalizer, pre),
-            *stored_tables(
-                "wordpiece trie",
-                [*vocabulary_content(model.piece2id), prefix],
-                lambda: [byte_trie(model.piece2id, prefix=prefix)],
-            ),
+            trie,
         )
 
     def span_kernel(

@@ -89,7 +89,7 @@ def some_ranks(rng):
 
 
 def some_lines(rng):
-    return BPE(numbered([*"abé", "ab", "aba"]), Rules(["a b", "ab a"]), drop_unknown=True)
+    return BPE(numbered([*"abé", "ab", "aba"]), Rules("a b\nab a"), drop_unknown=True)
 
 
 def some_wordpiece(rng):
