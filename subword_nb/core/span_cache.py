@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['ONE', 'TWO', 'THREE', 'FOUR', 'EIGHT', 'MIX1', 'MIX2', 'LONG', 'LOW', 'HIGH', 'SPILLED', 'WAITING',
-           'encode_spans_ref', 'slot_of', 'keys_of', 'keep_key', 'copy_spilled', 'move_slots', 'SpanTable', 'new_slots',
-           'encode_spans', 'feed', 'char_blocks', 'with_last']
+           'encode_spans_ref', 'slot_of', 'key_of', 'slot_at', 'keys_of', 'keep_key', 'copy_spilled', 'move_slots',
+           'SpanTable', 'new_slots', 'encode_spans', 'feed', 'char_blocks', 'with_last']
 
 # %% ../../nbs/core/10_span_cache.ipynb #abcd7855
 from collections.abc import Callable, Iterable, Iterator
@@ -51,14 +51,6 @@ def _hash_long(a, i, n):
     h = (h ^ load64(a, end - EIGHT)) * MIX1
     return h ^ (h >> np.uint64(32))
 
-
-@kernel
-def _place(low, high, shift):
-    "The slot, times four, where the search for a key begins."
-    x = (low * MIX1) ^ (high * MIX2)
-    x ^= x >> np.uint64(32)
-    return ((x * MIX1) >> shift) << TWO
-
 # %% ../../nbs/core/10_span_cache.ipynb #8a52e2d8
 @kernel
 def _same(buffer, a, n, keys, place):
@@ -99,6 +91,30 @@ def slot_of(
 
 # %% ../../nbs/core/10_span_cache.ipynb #5492854c
 @kernel
+def key_of(
+    buffer: np.ndarray,  # A buffer (`core.simd`); 15 bytes after the span may be read
+    a: int,  # Index of a span
+    n: int,  # Its length
+) -> tuple[int, int]:  # Two numbers; the second is `LONG` for a span of 16 bytes or more
+    "The key of a span: its bytes and its length, or a hash of more bytes."
+    if n < 16:
+        return load64(buffer, a) & LOW[n], load64(buffer, a + EIGHT) & HIGH[n] | n << np.uint64(56)
+    return _hash_long(buffer, a, n), LONG
+
+
+@kernel
+def slot_at(
+    low: int,  # A key, from `key_of`
+    high: int,  # Its second number
+    shift: int,  # 64 minus the number of bits of a slot's index
+) -> int:  # Index of its first number
+    "The slot where the search for a key begins."
+    x = (low * MIX1) ^ (high * MIX2)
+    x ^= x >> np.uint64(32)
+    return ((x * MIX1) >> shift) << TWO
+
+
+@kernel
 def keys_of(
     buffer: np.ndarray,  # A buffer (`core.simd`)
     starts: np.ndarray,  # Starts of spans
@@ -114,14 +130,8 @@ def keys_of(
     a = np.uint64(starts[j])
     for i in range(end - j):
         b = np.uint64(starts[j + i + ONE])
-        n = b - a
-        if n < 16:
-            x = load64(buffer, a) & LOW[n]
-            y = load64(buffer, a + EIGHT) & HIGH[n] | n << np.uint64(56)
-        else:
-            x = _hash_long(buffer, a, n)
-            y = LONG
-        h = _place(x, y, shift)
+        x, y = key_of(buffer, a, b - a)
+        h = slot_at(x, y, shift)
         low[i] = x
         high[i] = y
         place[i] = h
@@ -352,7 +362,7 @@ def move_slots(
         g = np.uint64(s) << TWO
         if slots[g + ONE] == 0:
             continue
-        h = _place(slots[g], min(slots[g + ONE], LONG), shift)
+        h = slot_at(slots[g], min(slots[g + ONE], LONG), shift)
         while new[h + ONE] != 0:
             h = (h + FOUR) & last
         for i in range(np.uint64(4)):

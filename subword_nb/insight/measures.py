@@ -9,11 +9,11 @@ __all__ = ['GROUPS', 'measure_ref', 'renyi_efficiency', 'Measures', 'measure', '
 # %% ../../nbs/insight/07_measures.ipynb #5691adf0
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core import jit
-from ..core.unicode import code_point_ranges
 from ..corpus.batches import Batch, split_lines
 from ..corpus.sources import Corpus, as_corpus
 from ..pipeline.encoder import Engine, encoder_of
@@ -239,63 +239,33 @@ class _Words:
     "Counts the words of batches."
 
     def __init__(self):
-        self.pre = pretokenizer("whitespace_split")
-        self.counts: dict[bytes, int] = {}
-        self.table = None
+        self.counts: dict[bytes, int] = {}  # without kernels
+        self.table: Any = None
 
     def add(self, batch):
         if not jit.available():
             for doc in batch.docs():
                 for word in _words(doc.decode()):
-                    span = b" " + word.encode()
+                    span = b"a " + word.encode()
                     self.counts[span] = self.counts.get(span, 0) + 1
             return
-        from subword_nb.corpus.segmentation import SegmentationPlan
-        from subword_nb.core.span_cache import char_blocks, feed
-        from subword_nb.train.span_counts import SpanCounts, count_spans
+        from subword_nb.train.span_counts import SpanCounts, count_words
 
         if self.table is None:
-            self.table, self.scanner = SpanCounts(), SegmentationPlan(None, self.pre).byte_spans.scanner
-        text = b"\xff".join(batch.docs())
-        for buffer, starts, k, place in feed(self.scanner, char_blocks(text)):
-            count_spans(self.table, buffer, starts, k, place=place)
+            self.table = SpanCounts(bits=16)
+        count_words(self.table, batch.data, batch.bounds)
 
     def rows(self):
-        "Words after `a `, as (data, bounds, counts), the rows of a table, and as (texts, counts), all others."
+        "Every distinct word after `a `, and how often it occurs: (data, bounds, counts)."
         import numpy as np
 
         if self.table is None:
-            texts = [b"a" + span for span in self.counts]
-            return (b"", np.zeros(1, np.int64), np.zeros(0, np.int64)), (texts, [*self.counts.values()])
+            bounds = np.cumsum([0, *map(len, self.counts)], dtype=np.int64)
+            return b"".join(self.counts), bounds, np.array([*self.counts.values()], np.int64)
         from subword_nb.train.span_counts import span_rows
 
-        data, bounds, counts, _ = span_rows(self.table, in_order=False)[0]
-        texts, numbers = [], []
-        data[bounds[:-1][np.isin(data[bounds[:-1]], [*b"\t\n\v\f\r"])]] = ord(" ")
-        for k in np.flatnonzero(~_one_space(data, bounds)).tolist():
-            # the scanner cuts before white space, so there is one word, or none
-            word = data[bounds[k] : bounds[k + 1]].tobytes().decode().lstrip(_WHITE_SPACE)
-            if word:
-                texts.append(f"a {word}".encode())
-                numbers.append(int(counts[k]))
-            counts[k] = 0
-        data = np.insert(data, bounds[:-1], ord("a")).tobytes()
-        return (data, bounds + np.arange(len(bounds)), counts), (texts, numbers)
-
-
-_WHITE_SPACE = "".join(chr(c) for first, end in code_point_ranges("White_Space") for c in range(first, end))
-
-
-def _one_space(data, bounds):
-    "Which spans are a space and a word?"
-    import numpy as np
-
-    starts = bounds[:-1]
-    head = np.append(data, np.zeros(3, np.uint8)).astype(np.uint16)
-    second, third = head[starts + 1], head[starts + 2]
-    heads = [int.from_bytes(c.encode()[:2], "big") for c in _WHITE_SPACE if not c.isascii()]
-    spaces = np.isin(second * 256 + third, heads) | (second <= 0x20)
-    return (np.diff(bounds) > 1) & (head[starts] == 0x20) & ~spaces
+        data, bounds, counts, _ = span_rows(self.table, in_order=False, before=b"a ")[0]
+        return data.tobytes(), bounds, counts
 
 # %% ../../nbs/insight/07_measures.ipynb #447cbdaa
 def _word_sums(tok, words):
@@ -304,19 +274,12 @@ def _word_sums(tok, words):
 
     encoder = encoder_of(tok, allowed_special=())
     start, sums = len(tok.encode("a", add_special_tokens=False, allowed_special=())), np.zeros(3, np.int64)
-
-    def add(ids, n):
-        lengths = np.diff(ids.bounds) - start
-        sums[:] += (n.sum(), (n * lengths).sum(), n[lengths > 1].sum())
-
-    (data, bounds, counts), (texts, numbers) = words.rows()
+    data, bounds, counts = words.rows()
     for a in range(0, len(counts), 1 << 17):
         b = min(len(counts), a + (1 << 17))
-        some = data[bounds[a] : bounds[b]]
-        add(encoder.encode_packed(some, bounds[a : b + 1] - bounds[a]), counts[a:b])
-    for a in range(0, len(texts), 1 << 17):
-        b = a + (1 << 17)
-        add(encoder.encode_batch(texts[a:b], add_special_tokens=False), np.array(numbers[a:b], np.int64))
+        ids = encoder.encode_packed(data[bounds[a] : bounds[b]], bounds[a : b + 1] - bounds[a])
+        lengths, n = np.diff(ids.bounds) - start, counts[a:b]
+        sums += (n.sum(), (n * lengths).sum(), n[lengths > 1].sum())
     return tuple(map(int, sums))
 
 # %% ../../nbs/insight/07_measures.ipynb #8b7798db
@@ -326,7 +289,7 @@ def measure(
     *,
     field: str | None = None,  # Column, or field of JSON lines, with the text, as for `Corpus`
     documents: str | None = None,  # "lines": every line is a document; None: the documents of the source
-    words: bool = True,  # False: only the texts themselves; no fertility and no continued words, in half the time
+    words: bool = True,  # False: only the texts themselves; no fertility and no continued words, in less time
     progress: bool | None = None,  # Show a progress bar; None: if it takes longer than two seconds
 ) -> Measures:  # Draws itself as a table
     "Measure a tokenizer on a corpus; memory is bounded except for the distinct words."
@@ -335,10 +298,12 @@ def measure(
     corpus = as_corpus(source) if field is None else Corpus(source, field=field)
     sums, found = _Sums(tok), _Words()
     batches: Iterable[Batch] = corpus.batches(progress=progress)
-    for batch in batches:
-        sums.add(split_lines(batch) if documents else batch)
-        if words:
-            found.add(batch)
+    with ThreadPoolExecutor(1) as pool:
+        for batch in batches:
+            counted = pool.submit(found.add, batch) if words else None
+            sums.add(split_lines(batch) if documents else batch)
+            if counted is not None:
+                counted.result()
     if not sums.documents:
         raise ValueError("source must have a document, got none; name other files, or another field")
     n_words, word_tokens, continued = _word_sums(tok, found) if words else (0, 0, 0)

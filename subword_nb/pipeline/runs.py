@@ -20,7 +20,16 @@ from ..core.jit import entry, on_warm_up
 from ..core.limits import SMALL, check_growth, current
 from ..core.progress import track
 from ..core.ragged import Ragged
-from ..core.simd import HEAD, SEPARATOR, IdBuffer, write_token_ids, take_ids, trailing_zeros
+from subword_nb.core.simd import (
+    HEAD,
+    SEPARATOR,
+    IdBuffer,
+    load64,
+    put64,
+    write_token_ids,
+    take_ids,
+    trailing_zeros,
+)
 from subword_nb.core.span_cache import (
     FOUR,
     ONE,
@@ -348,24 +357,47 @@ def encode_texts(
     return _put_together(ids, ends, items, starts)
 
 # %% ../../nbs/pipeline/09_runs.ipynb #75bf8e6b
+@entry("uint8[:], int64[:], uint8[:], uint8[:], int64, uint8[:]")
+def _join_texts(data, bounds, prefix, opened, o, out):
+    "Write texts from out[o] on, a separator between two, the prefix before those that are opened; returns the end."
+    for k in range(len(bounds) - 1):
+        if k:
+            out[o] = SEPARATOR
+            o += 1
+        if opened[k]:
+            for i in range(len(prefix)):
+                out[o + i] = prefix[i]
+            o += len(prefix)
+        i, end = bounds[k], bounds[k + 1]
+        while i + 8 <= end:
+            put64(out, o, load64(data, i))
+            i += 8
+            o += 8
+        while i < end:
+            out[o] = data[i]
+            i += 1
+            o += 1
+    return o
+
+
 def _packed_blocks(data, bounds, dummy_prefix, separators):
     "Blocks of texts that lie next to each other, with separators and dummy prefixes inserted."
-    whole = np.frombuffer(data, np.uint8)
+    whole, prefix = np.frombuffer(data, np.uint8), np.zeros(0, np.uint8)
+    if dummy_prefix:
+        prefix = np.frombuffer(dummy_prefix.prefix, np.uint8)
     a = 0
     while a < len(bounds) - 1:
         b = max(a + 1, int(np.searchsorted(bounds, bounds[a] + SIZES.block, "right")) - 1)
         text, starts = whole[bounds[a] : bounds[b]], bounds[a : b + 1] - bounds[a]
-        before = np.full((b - a, 1), 0xFF, np.uint8)
-        given = np.ones((b - a, 1), bool)
-        given[0] = a > 0
+        opened = np.zeros(b - a, bool)
         if dummy_prefix:
             opened = dummy_prefix.opens(text, starts[:-1], starts[1:], np.ones(b - a, bool))
-            prefix = np.frombuffer(dummy_prefix.prefix, np.uint8)
-            before = np.hstack([before, np.tile(prefix, (b - a, 1))])
-            given = np.hstack([given, np.repeat(opened[:, None], len(prefix), axis=1)])
-        places = np.repeat(starts[:-1, None], before.shape[1], axis=1)
-        separators.extend(array("q", [-1]) * int(given[:, 0].sum()))
-        yield np.insert(text, places[given], before[given]).tobytes()
+        first = int(a > 0)  # a separator before the block
+        out = np.empty(first + len(text) + (1 + len(prefix)) * (b - a), np.uint8)
+        out[:first] = SEPARATOR
+        n = _join_texts(text, starts, prefix, opened.view(np.uint8), first, out)
+        separators.extend(array("q", [-1]) * (first + b - a - 1))
+        yield out[:n]
         a = b
 
 # %% ../../nbs/pipeline/09_runs.ipynb #9b27fd55
