@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..bpe.model import BPE
 from .audit import spell
-from ..pipeline.chat import is_stable
 from ..pipeline.decoders import ByteLevel
 from ..pipeline.decoding import decode, decode_bytes
 from ..pipeline.encoder import encoder_of, table_of
-from ..pipeline.engine import units_of
+from ..pipeline.engine import part_ids, units_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,14 +77,15 @@ def is_canonical(
 ) -> bool:  # Are these the ids that `encode` gives for their text?
     "Would encoding the text of the ids give the same ids?"
     ids = list(ids)
-    if pairs is None:
-        return is_stable(tok, ids)
     try:
         text = decode(tok, ids, errors="strict")
     except ValueError:
         return False
+    encoder = encoder_of(tok, allowed_special=_special_among(tok, ids))
+    if pairs is None:
+        return part_ids(encoder, text) == ids
     at = 0
-    for unit in units_of(encoder_of(tok, allowed_special="all"), text):
+    for unit in units_of(encoder, text):
         start, spelled = at, ""
         if isinstance(unit, int):  # an added token
             if ids[at : at + 1] != [unit]:
@@ -107,7 +107,17 @@ def canonicalize(
     "The usual ids of the same text."
     ids = list(ids)
     text = decode(tok, ids, errors="strict")
-    usual = tok.encode(text, add_special_tokens=False, allowed_special="all")
+    special = _special_among(tok, ids)
+    usual = part_ids(encoder_of(tok, allowed_special=special), text)
+    if usual == ids:
+        return usual
+    for token in sorted(special):
+        i = tok.piece2id[token]
+        if usual.count(i) > ids.count(i):
+            raise ValueError(
+                f"ids must spell {token!r} in one way, got the special token and its letters in ordinary pieces; "
+                "pass the ids between special tokens alone"
+            )
     unknown = tok.piece2id.get(tok.model.unk_piece)
     if unknown in ids and (usual.count(unknown) != ids.count(unknown) or decode(tok, usual) != text):
         raise ValueError(
@@ -115,6 +125,12 @@ def canonicalize(
             f"in ids that decode to {text[-40:]!r}; encode the text itself"
         )
     return usual
+
+
+def _special_among(tok, ids):
+    "The special tokens among ids; where the text spells others, their letters are ordinary text."
+    special = {i: token.content for token, i in tok.added_tokens if token.special}
+    return {special[i] for i in ids if i in special}
 
 # %% ../../nbs/insight/09_canonical.ipynb #3830ba83
 class PieceTable(NamedTuple):

@@ -160,3 +160,44 @@ def test_ids_with_an_unknown_piece_are_judged_by_what_it_decodes_to(shared_file)
     bert = Tokenizer.load(shared_file("vocab/bert-base-uncased/vocab.txt"))
     ids = bert.encode("a 🤗 b", add_special_tokens=False)
     assert bert.piece2id["[UNK]"] in ids and is_canonical(bert, ids) and canonicalize(bert, ids) == ids
+
+
+@pytest.mark.parametrize("file", ["llama-2/tokenizer.model", "t5-small/spiece.model", "gpt2/tokenizer.json"])
+def test_special_tokens_spelled_in_a_text_stay_as_they_are(shared_file, file):
+    "In ordinary pieces or as the special token, whichever the ids have; no text becomes a control symbol."
+    published = Tokenizer.load(shared_file(f"vocab/{file}"))
+    name = next(t.content for t, _ in published.added_tokens if t.special and t.content != "<unk>")
+    unknown = published.piece2id.get(published.model.unk_piece)
+    for text in (f"a {name} b", name, f"{name}{name} c"):
+        ids = published.encode(text, add_special_tokens=False, allowed_special=())
+        if unknown in ids and file.startswith("t5"):  # `<` has no piece, and its text is lost
+            with pytest.raises(ValueError, match="ids must have a text, got the unknown piece"):
+                canonicalize(published, ids)
+            continue
+        assert canonicalize(published, ids) == ids and is_canonical(published, ids)
+        assert published.piece2id[name] not in ids
+        both = [*ids, published.piece2id[name]]
+        assert not is_canonical(published, both)
+        if published.decode(both) != published.decode(ids):  # `decode` leaves out control symbols
+            with pytest.raises(ValueError, match="ids must spell .* in one way"):
+                canonicalize(published, both)
+        found = published.encode(text, add_special_tokens=False, allowed_special="all")
+        text_of_both = published.decode(canonicalize(published, found))
+        assert text_of_both == published.decode(found)
+
+
+def test_ids_of_one_text_are_decoded_once(tok, monkeypatch):
+    "Also where they are canonical with the unknown piece."
+    from subword_nb.insight import canonical
+
+    decoded = []
+    plain = canonical.decode
+    monkeypatch.setattr(canonical, "decode", lambda *a, **k: decoded.append(a[1]) or plain(*a, **k))
+    words = Tokenizer.train(default_corpus()[:5], algorithm="wordpiece", vocab_size=400)
+    for one, text in ((tok, "the import"), (words, "the 中 a")):
+        ids = one.encode(text, add_special_tokens=False)
+        decoded.clear()
+        assert canonicalize(one, ids) == ids and len(decoded) == 1
+        decoded.clear()
+        canonicalize(one, [*ids, *ids])
+        assert len(decoded) <= 2
