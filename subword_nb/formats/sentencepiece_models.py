@@ -684,7 +684,8 @@ def sentencepiece_bpe_ref(
 def _merged(model, text, dropout=None, rng=None, longest=None):
     "The parts of a text after all merges, or all that make pieces of at most `longest` characters."
     n, ranks = len(text), model._ranks
-    rng = rng or random.Random()
+    if dropout and rng is None:
+        rng = random.Random()
     spare = model._spare if longest is None else ()
     longest = longest or model._longest
     ends, before = [0] * (n + 1), [-1] * (n + 1)  # of the symbol that begins there

@@ -11,6 +11,7 @@ __all__ = ['FEW_CONTEXTS', 'MANY_CONTEXTS', 'MISMATCH', 'RESIDUE_SHARE', 'RESIDU
 import re
 import string
 from collections import defaultdict
+from contextlib import suppress
 from copy import copy
 from dataclasses import asdict, dataclass
 from html import escape
@@ -26,6 +27,7 @@ from ..corpus.sources import as_corpus
 from ..formats.known_bad import known_defects
 from ..pipeline.decoders import ByteLevel
 from ..pipeline.decoding import decode_batch, decode_bytes
+from ..pipeline.encoder import encoder_of
 from ..text.pretokenizers import spells_bytes
 
 if TYPE_CHECKING:
@@ -135,7 +137,10 @@ def reached(
     spelled: Spelled,  # The pieces of a tokenizer
 ) -> tuple[set[int], set[int]]:  # Ids that some text gives; those that their own text alone gives back
     "The same in batches: each context only for those that no earlier one has given."
-    tok, rows = spelled.tok, _rows(spelled.tok, spelled.alone)
+    tok = spelled.tok
+    with suppress(ValueError):  # a model without a piece for some letter
+        encoder_of(tok).load_kernels()  # a hundred batches follow, which may each be too short to load them
+    rows = _rows(tok, spelled.alone)
     found = {i for row in rows for i in row}
     returned = {i for i, row in zip(spelled.ids, rows, strict=True) if row == [i]}
     left = [
