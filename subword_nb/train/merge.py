@@ -12,6 +12,7 @@ from math import exp, log
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..bpe.model import RankRules
+from ..pipeline.encoder import Engine
 from ..text.pretokenizers import spells_bytes
 from .resize import in_parts, with_model
 
@@ -77,6 +78,10 @@ def merge(
     "Two vocabularies joined."
     if rule not in ("first", "equal"):
         raise ValueError(f'rule must be "first" or "equal", got {rule!r}')
+    if not isinstance(other, Engine):
+        raise TypeError(
+            f"other must be a tokenizer, got {type(other).__name__}; open a file with Tokenizer.load"
+        )
     first, second = in_parts(tok), in_parts(other)
     _check_kinds(first, second)
     ids, free = dict(first.piece2id), max(first.piece2id.values(), default=-1) + 1

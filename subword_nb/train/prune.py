@@ -338,7 +338,7 @@ def _surgery(tok, keep):
     if isinstance(keep, (str, bytes)):
         raise ValueError(f"keep must be a list of pieces, got one piece, {keep!r}; pass [{keep!r}]")
     if unknown := [piece for piece in keep if piece not in tok.piece2id]:
-        raise KeyError(f"keep must name pieces of the vocabulary, got {unknown[0]!r}")
+        raise KeyError(f"keep must name pieces of the vocabulary, got {unknown[0]!r}; leave it out")
     plain = in_parts(tok)
     if tok.model.with_ids(tok.model.piece2id) is None:
         tok = plain
@@ -461,7 +461,9 @@ def shrink_to(
 ) -> "_Tok":  # A new one; with a coverage of 1, the corpus has the same tokens
     "The pieces that a corpus needs."
     if not 0 <= coverage <= 1:
-        raise ValueError(f"coverage must be a share from 0 to 1, got {coverage!r}")
+        raise ValueError(
+            f"coverage must be a share from 0 to 1, got {coverage!r}; 1 changes no token of the corpus"
+        )
     surgery = _surgery(tok, keep)
     counts = piece_counts(tok, corpus, **options)
     total = int(counts.sum())
@@ -502,12 +504,12 @@ def remove(
         raise ValueError(f"pieces must be a list, got one piece, {pieces!r}; pass [{pieces!r}]")
     gone = {*pieces}
     if unknown := [piece for piece in gone if piece not in tok.piece2id]:
-        raise KeyError(f"pieces must be in the vocabulary, got {min(unknown)!r}")
+        raise KeyError(f"pieces must be in the vocabulary, got {min(unknown)!r}; leave it out")
     surgery = _surgery(tok, ())
     if lasting := gone & surgery.keep:
         raise ValueError(
             f"pieces must not name atoms or special tokens, got {min(lasting)!r}; "
-            "without it texts could not be spelled, or templates not filled"
+            "leave it out, because without it texts could not be spelled, or templates not filled"
         )
     if surgery.model.algorithm == "bpe":
         gone = _built_on(gone, parents_of(surgery.model)) - surgery.keep
