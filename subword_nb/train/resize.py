@@ -50,7 +50,7 @@ def kept_pieces(
             f"vocab_size must be at most {n} (the pieces of the vocabulary), got {vocab_size}; or grow with extend"
         )
     kept, done = set(first), []
-    in_turn = _in_order(merges, kept, prefix)
+    in_turn = not _in_order(merges, kept, prefix)[1]
     if in_turn:
         for a, b in merges:
             if len(kept) == vocab_size:
@@ -72,13 +72,15 @@ def _is_first(model, piece):
 
 # %% ../../nbs/train/06_resize.ipynb #0616c07d
 def _in_order(merges, first, prefix):
-    "Whether both symbols of each merge exist before it."
-    known = set(first)
+    "The merges whose symbols both exist before them, and the others, in the order of their ranks."
+    known, ordered, others = set(first), [], []
     for a, b in merges:
-        if a not in known or b not in known:
-            return False
-        known.add(join_pair(a, b, prefix=prefix))
-    return True
+        if a in known and b in known:
+            known.add(join_pair(a, b, prefix=prefix))
+            ordered.append((a, b))
+        else:
+            others.append((a, b))
+    return ordered, others
 
 # %% ../../nbs/train/06_resize.ipynb #a1d7afa2
 def in_parts(
@@ -270,11 +272,8 @@ def _rules_beyond(tok, counts, vocab_size, limits):
     made = {join_pair(a, b, prefix=m.continuing_subword_prefix) for a, b in m.merges}
     added = [t.content for t, _ in tok.added_tokens]
     first = [p for p in sorted(tok.piece2id, key=tok.piece2id.get) if p not in made or p in added]
-    if not _in_order(m.merges, first, m.continuing_subword_prefix):
-        raise ValueError(
-            "merges must be in the order in which they were learned, got another order, "
-            "so learning cannot continue from them; make a new one with train_new"
-        )
+    ordered, others = _in_order(m.merges, first, m.continuing_subword_prefix)
+    _check_unused([spell(join_pair(a, b, prefix=m.continuing_subword_prefix)) for a, b in others], counts)
     letters = [spell(p) for p in first if len(p) == 1 and not (bytewise and p in added)]
     # all, so that each keeps its id, even if it does not occur in this corpus
     specials = first
@@ -283,7 +282,7 @@ def _rules_beyond(tok, counts, vocab_size, limits):
     marks = dict(
         continuing_subword_prefix=m.continuing_subword_prefix, end_of_word_suffix=m.end_of_word_suffix
     )
-    known = [(spell(a), spell(b)) for a, b in m.merges]
+    known = [(spell(a), spell(b)) for a, b in ordered]
     rules = bpe_train(
         counts,
         max(vocab_size, len(first) + len(made)),
@@ -301,6 +300,18 @@ def _rules_beyond(tok, counts, vocab_size, limits):
         out.append((show(a), show(b)))
         known_pieces.add(join_pair(*out[-1], prefix=m.continuing_subword_prefix))
     return out, rules.counts[len(known) : len(known) + len(out)], rules.ended
+
+
+def _check_unused(pieces, counts):
+    "Raise an error if a pretoken may have a piece whose merge was not learned in the order of the ranks."
+    found = counts if isinstance(counts, dict) else counts.to_dict() if pieces else {}
+    for pretoken in found:
+        for piece in pieces:
+            if piece in pretoken:
+                raise ValueError(
+                    f"merges must be in the order in which they were learned, got another order for {piece!r}, "
+                    "which the corpus has, so learning cannot continue; make a new one with train_new"
+                )
 
 
 def _marks_bytes(tok):

@@ -999,3 +999,41 @@ def test_wordpiece_whose_pieces_were_removed_grows_behind_its_last_id():
     assert grown.piece2id == {p: i for p, i in longer.piece2id.items() if p not in removed}
     with pytest.raises(ValueError, match="must lead to the pieces of the vocabulary again"):
         holed.extend([made_up(random.Random(4), 3000)], holed.vocab_size + 10)
+
+
+def test_rules_that_need_a_later_piece_are_kept_and_not_learned_from():
+    "As Llama's, which ranks the longest run of spaces first."
+    from subword_nb.bpe.model import BPE
+    from subword_nb.text.pretokenizers import pretokenizer
+
+    pieces = ["a", "b", "▁", "▁▁▁▁", "▁▁▁", "▁▁", "ab"]
+    rules = [("▁▁▁", "▁"), ("▁▁", "▁"), ("▁", "▁"), ("a", "b")]
+    model = BPE({piece: i for i, piece in enumerate(pieces)}, rules)
+    tok = Tokenizer(model, pre_tokenizer=pretokenizer("whitespace_split"))
+    new = tok.extend({"abab": 3, "▁ab": 2}, 9)
+    assert new.model.merges == [*rules, ("ab", "ab"), ("▁", "ab")]
+    rng = random.Random(5)
+    for _ in range(200):
+        text = "".join(rng.choices("▁▁▁ ab", k=12))
+        if "ab" not in text:
+            assert new.encode(text) == tok.encode(text)
+    assert new.tokenize("▁▁▁▁▁▁▁ abab ▁ab") == [*tok.tokenize("▁▁▁▁▁▁▁"), "abab", "▁ab"]
+    with pytest.raises(ValueError, match="got another order for '▁▁▁', which the corpus has"):
+        tok.extend({"a▁▁▁b": 1}, 9)
+    assert tok.truncate(7).model.merges == rules
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", ["llama-2/tokenizer.model", "mistral-v1/tokenizer.model.v1"])
+def test_a_published_llama_grows(shared_file, file):
+    "The recipe of the page about growing a vocabulary, with the file that it names."
+    tok = Tokenizer.load(shared_file(f"vocab/{file}"))
+    lines = ["यह एक वाक्य है और वह भी एक वाक्य है।", "भारत एक विशाल देश है।"]
+    new = tok.extend(lines, tok.vocab_size + 20)
+    assert new.vocab_size == tok.vocab_size + 20
+    assert len(new.encode(lines[0])) < len(tok.encode(lines[0]))
+    for text in ("The quick brown fox", "a  b     c", "    if x:\n        return y"):
+        assert new.encode(text) == tok.encode(text)
+    embedding = np.arange(2.0 * tok.n_vocab).reshape(-1, 2)
+    rows = tok.id_map(new).rows(embedding)
+    assert rows.shape == (new.n_vocab, 2) and (rows[: tok.n_vocab] == embedding).all()
