@@ -309,6 +309,13 @@ class BoundlessBPE(Model):
             whole = []
         return ids + bpe_encode(whole, self._joins)
 
+    def span_encoder(
+        self,
+        spans: Any,  # `ByteSpans`: how the bytes of a text are split
+    ) -> Any:  # A `PartsSpanEncoder`; None: `encode` does it
+        "The kernels that compute the ids of new runs."
+        return _run_encoder(self, spans.pre_tokenizer)
+
     def explain(
         self,
         pretoken: str,  # A run, or any other pretoken
@@ -321,6 +328,35 @@ class BoundlessBPE(Model):
         joined = [(p, self.words(p)) for p in pieces if p not in dict(words)]
         steps += [f"{p!r} joins {' and '.join(map(repr, of))}" for p, of in joined if len(of) > 1]
         return StepsReason(pretoken, steps, pieces)
+
+# %% ../../nbs/bpe/13_boundless.ipynb #bd455463
+def _run_encoder(model, pre):
+    "The encoder of new runs; None for another pattern of words, or ids that are too high."
+    if pre != run_pretokenizer() or model.word_pattern != WORD_PATTERN:
+        return None
+    import numpy as np
+
+    from subword_nb.bpe.merge_kernels import made_by, rule_slots
+    from subword_nb.bpe.span_encoder import BPESpanEncoder, PartsSpanEncoder
+    from subword_nb.text.gpt_scanners import gpt_scanner
+
+    apart = max(model.piece2id.values(), default=0) + 1
+    try:
+        inner = BPESpanEncoder(model._words, pre)
+    except ValueError:  # rules that the kernels do not know
+        return None
+    if apart >= 1 << 20 or not len(inner.tables.pairs):
+        return None
+    pairs = np.array([*model._joins], np.uint32).reshape(-1, 2)
+    rows = np.array([*model._joins.values()], np.uint32).reshape(-1, 2)
+    made = np.zeros(int(rows[:, 0].max(initial=0)) + 1, np.uint32)
+    made[rows[:, 0]] = rows[:, 1]
+    slots = rule_slots(pairs[:, 0].copy(), pairs[:, 1].copy(), rows[:, 0].copy())
+
+    def encode_word(word):
+        return model._words.encode(to_visible(word))
+
+    return PartsSpanEncoder(inner, encode_word, gpt_scanner("gpt2").scan, (slots, made_by(made)), apart=apart)
 
 # %% ../../nbs/bpe/13_boundless.ipynb #f83cf95f
 def _check_boundless(model):

@@ -1,7 +1,8 @@
 "BoundlessBPE in a tokenizer: texts, files, explanations; kernels and dictionaries on real text."
 
 import pytest
-from seeds import fresh
+from characters import same_ids, strange_texts
+from seeds import TEXTS, fresh
 
 from subword_nb import Tokenizer, models
 from subword_nb.bpe.boundless import (
@@ -13,9 +14,11 @@ from subword_nb.bpe.boundless import (
     run_pretokenizer,
     word_runs,
 )
+from subword_nb.bpe.span_encoder import PartsSpanEncoder
 from subword_nb.bpe.trainer import bpe_train
 from subword_nb.core.unicode import from_visible
 from subword_nb.corpus.counts import count_pretokens
+from subword_nb.corpus.segmentation import SegmentationPlan
 from subword_nb.insight.explain import explain
 
 BYTES = [bytes([b]) for b in range(256)]
@@ -71,6 +74,12 @@ def test_a_long_text_has_the_ids_of_its_runs(trained):
     text = "\n".join(texts(fresh(), 300))
     wanted = [i for p, _, _ in trained.pre_tokenizer.split(text) for i in trained.model.encode(p)]
     assert trained.encode_array(text, allowed_special=()).tolist() == wanted
+
+
+def test_kernels_give_the_ids_of_the_model(trained):
+    encoder = trained.model.span_encoder(SegmentationPlan(None, trained.pre_tokenizer).byte_spans)
+    assert isinstance(encoder, PartsSpanEncoder)
+    same_ids(trained, strange_texts(fresh(), WORDS, TEXTS))
 
 
 @pytest.mark.peers

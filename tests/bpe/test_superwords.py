@@ -3,12 +3,15 @@
 import random
 
 import pytest
-from seeds import fresh
+from characters import same_ids, strange_texts
+from seeds import TEXTS, fresh
 
 from subword_nb import Tokenizer
+from subword_nb.bpe.span_encoder import PartsSpanEncoder
 from subword_nb.bpe.superwords import superword_train, wide_pretokenizer
 from subword_nb.bpe.trainer import bpe_train
 from subword_nb.core.jit import available
+from subword_nb.corpus.segmentation import SegmentationPlan
 from subword_nb.train.train import pretoken_counts
 
 BYTES = [bytes([b]) for b in range(256)]
@@ -51,6 +54,12 @@ def test_long_texts_have_the_same_ids_as_short_ones(trained):
     ids = trained.model.encode
     wanted = [i for p, _, _ in trained.pre_tokenizer.split(text) for i in ids(p)]
     assert trained.encode_array(text).tolist() == wanted
+
+
+def test_kernels_give_the_ids_of_the_model(trained):
+    encoder = trained.model.span_encoder(SegmentationPlan(None, trained.pre_tokenizer).byte_spans)
+    assert isinstance(encoder, PartsSpanEncoder)
+    same_ids(trained, strange_texts(fresh(), WORDS, TEXTS))
 
 
 @pytest.mark.slow
