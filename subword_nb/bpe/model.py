@@ -33,7 +33,7 @@ from subword_nb.text.protocols import (
 
 if TYPE_CHECKING:
     from subword_nb.bpe.merge_kernels import SpanEncoder
-    from subword_nb.bpe.span_encoder import PartsSpanEncoder
+    from subword_nb.bpe.span_encoder import PairSpanEncoder, PartsSpanEncoder
     from subword_nb.corpus.segmentation import ByteSpans, SegmentationPlan
 
 # %% ../../nbs/bpe/07_model.ipynb #10868321
@@ -482,14 +482,16 @@ class BPE(Model):
     def span_encoder(
         self,
         spans: "ByteSpans",  # How a text is split into spans
-    ) -> "SpanEncoder|PartsSpanEncoder|None":  # None: `encode` does it
+    ) -> "SpanEncoder|PartsSpanEncoder|PairSpanEncoder|None":  # None: `encode` does it
         "The kernels that compute the ids of new spans."
-        from subword_nb.bpe.span_encoder import BPESpanEncoder, byte_span_encoder
+        from subword_nb.bpe.span_encoder import BPESpanEncoder, PairSpanEncoder, byte_span_encoder
         from subword_nb.text.pretokenizers import Metaspace
 
         try:
             if spans.kind == "bytes":
                 return byte_span_encoder(self, spans.pre_tokenizer)
+            if spans.kind == "pairs":
+                return PairSpanEncoder(self)
             if spans.kind == "pieces":
                 return BPESpanEncoder(self, spans.pre_tokenizer, space="▁")
             if spans.kind == "metaspace" and spans.respell:

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['Letters', 'BPESpanEncoder', 'SentencePieceBPESpanEncoder', 'joins_at_space', 'raw_prefix', 'piece_spans',
-           'joined_bytes', 'first_stage', 'PartsSpanEncoder', 'byte_span_encoder']
+           'PairSpanEncoder', 'joined_bytes', 'first_stage', 'PartsSpanEncoder', 'byte_span_encoder']
 
 # %% ../../nbs/bpe/06_span_encoder.ipynb #7cffab5d
 import re
@@ -47,7 +47,8 @@ from ..corpus.segmentation import ByteSpans, DummyPrefix, SegmentationPlan, meta
 from ..text.nesting import flat_steps
 from ..text.protocols import Model, model_scores, model_vocabulary
 from ..text.pretokenizers import Metaspace, spells_bytes
-from ..text.splitters import PreTokenizer, WholeText
+from ..text.splitters import SCRIPT_PLACES, PreTokenizer, WholeText, script_symbols
+from ..text.script_scanner import pair_numbers
 from ..text.word_scanners import ALONE, OTHER, SPACE, WORD, class_scanner, space_scanner
 from ..core.unicode import BYTE2CHAR, encode_text, from_visible, to_visible
 
@@ -612,6 +613,75 @@ def _groups(text):
         for char in other:
             group[char] = one
     return [*{id(g): g for g in group.values()}.values()]
+
+# %% ../../nbs/bpe/06_span_encoder.ipynb #a38c9725
+@entry(
+    "uint8[:], int64[:], int64[:], int64, int32[:], uint32[:], uint32[:], uint64[:], uint32[:], uint32[:], "
+    "int64[:], uint32[:]",
+)
+def _encode_pairs(buf, at, length, m, numbers, blocks, places, slots, made, ids, bounds, extra):
+    "The ids of m spans whose symbols are pairs."
+    work = np.empty(WIDEST, np.uint32)
+    rules = np.empty(WIDEST, np.uint32)
+    source = np.empty(WIDEST, np.uint32)
+    size, one, two = np.int32(len(places)), np.uint64(1), np.uint64(2)
+    o = ZERO
+    bounds[0] = 0
+    for j in range(m):
+        end = np.uint64(at[j] + length[j])
+        extra[j], keep, known = LEFT, np.uint64(32), True
+        while extra[j] and keep < WIDEST and known:
+            a, n = np.uint64(at[j]), ZERO
+            while a < end:
+                code, width = decode_at(buf, a)
+                number = numbers[code]
+                ids[o + n] = blocks[number // size]
+                ids[o + n + one] = places[number % size]
+                known = known and ids[o + n] != NONE and ids[o + n + one] != NONE
+                a, n = a + np.uint64(width), n + two
+            if known:
+                n = merge_symbols(ids, o, n, slots, made, work, rules, source, keep)
+                if n != EMPTY:
+                    o, extra[j] = o + n, 0
+            keep += keep
+        bounds[j + 1] = o
+
+
+class PairSpanEncoder:
+    "Computes the ids of spans that `ScriptPairs` spells."
+
+    def __init__(
+        self,
+        model: Any,  # A `BPE` model, without dropout
+    ):
+        if (
+            model.continuing_subword_prefix
+            or model.end_of_word_suffix
+            or model.ignore_merges
+            or model.dropout
+        ):
+            raise ValueError(f"model must merge all words alike, got {model!r}; use Tokenizer.encode")
+        symbols = script_symbols()
+        found = np.array([model.piece2id.get(c, NONE) for c in symbols], np.uint32)
+        slots, made, _, _ = _rules_of(model, _by_char(model.piece2id))
+        blocks, places = found[:-SCRIPT_PLACES], found[-SCRIPT_PLACES:]
+        self.tables = pair_numbers(), blocks, places, slots, made
+
+    def span_kernel(
+        self,
+        *given: Any,  # What `encode_bytes` takes, without `first` and `tables`
+    ):
+        "The ids of spans."
+        _encode_pairs(*given[:4], *self.tables, *given[4:])
+
+    def long_span(
+        self,
+        span: np.ndarray,  # uint8, UTF-8
+        *,
+        sums: None = None,  # Merges do not depend on the text before a span
+    ) -> None:  # Always: Python encodes it
+        "A long span is left to Python."
+        return
 
 # %% ../../nbs/bpe/06_span_encoder.ipynb #cbbfef49
 def joined_bytes(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..core.processes import cached_property
 from ..text.nesting import flat_steps
 from ..text.pretokenizers import BertPreTokenizer, ByteLevel, Metaspace, Sequence, looks_at_start
-from ..text.splitters import PreTokenizer, Split, Whitespace, WhitespaceSplit, WholeText
+from ..text.splitters import PreTokenizer, ScriptPairs, Split, Whitespace, WhitespaceSplit, WholeText
 
 if TYPE_CHECKING:
     import numpy as np
@@ -185,7 +185,7 @@ class ByteSpans(NamedTuple):
 
     name: str  # Its name in `inspect`
     scanner: "Scanner"  # Splits the bytes
-    # "bytes": spans are pretokens; "words": BERT's, white space, safe cuts; "metaspace": a space becomes ▁ and starts
+    # "bytes", "pairs": spans are pretokens, spelled so; "words": BERT's, white space, safe cuts; "metaspace": a space becomes ▁ and starts
     # a span; "pieces" and "sums": a model's own
     kind: str
     normalizer: "Normalizer|None"  # The steps of the normalizer that are applied to a span
@@ -283,6 +283,15 @@ def _pattern_spans(norm, pre):
         dummy_prefix=DummyPrefix(b" ", (b" ",)) if spaced else None,
         normalize=norm and norm.normalize,
     )
+
+
+def _script_spans(norm, pre):
+    "The spans of characters of one script and kind, or None."
+    if norm is not None or not isinstance(pre, ScriptPairs) or not pre.use_scripts:
+        return None
+    from subword_nb.text.script_scanner import script_scanner
+
+    return ByteSpans("scripts", script_scanner(), "pairs", None, pre)
 
 # %% ../../nbs/corpus/06_segmentation.ipynb #23bf17e5
 def space_prefix(
@@ -518,4 +527,4 @@ def _byte_spans(plan):
     by_pattern = _pattern_spans(norm, pre)
     if by_pattern and (norm is None or model is not None):
         return by_pattern
-    return _metaspace_byte_spans(norm, pre) or _word_spans(plan) or by_pattern
+    return _script_spans(norm, pre) or _metaspace_byte_spans(norm, pre) or _word_spans(plan) or by_pattern

@@ -5,7 +5,8 @@
 # %% auto #0
 __all__ = ['BEHAVIORS', 'HF_SPELLING', 'PUNCTUATION', 'SCRIPT_PLACES', 'cut', 'slices', 'PreTokenizer', 'Split', 'same_in_both',
            'hf_behavior', 'Whitespace', 'WhitespaceSplit', 'WholeText', 'Punctuation', 'Digits', 'CharDelimiterSplit',
-           'FixedLength', 'script', 'UnicodeScripts', 'script_pair', 'character_of', 'script_symbols', 'ScriptPairs']
+           'FixedLength', 'script', 'UnicodeScripts', 'script_pair', 'character_of', 'script_runs', 'script_symbols',
+           'spaced_block', 'ScriptPairs']
 
 # %% ../../nbs/text/09_splitters.ipynb #dc4f6f40
 import re
@@ -598,6 +599,11 @@ def character_of(
     return chr(code) if code < 0x110000 and script_pair(chr(code)) == pair else ""
 
 
+def script_runs() -> list[tuple]:  # First code point; script and kind; in order, from 0 on
+    "All runs of characters of one script and kind."
+    return [(start, name) for start, name, _ in _script_runs()[0]]
+
+
 def script_symbols() -> list[str]:  # Blocks, then places
     "All symbols of pairs."
     blocks = [chr(_FIRST_BLOCK + k) for k in range(_script_runs()[2])]
@@ -609,14 +615,21 @@ _SPACED = (
 )
 
 
+def spaced_block(
+    name: tuple,  # Script and kind
+) -> bool:  # Does a space before a run of it belong to the run?
+    "Is a block one whose words have spaces before them?"
+    return name == ("Zyyy", "P") or name[1] == "L" and name[0] in _SPACED.split()
+
+
 class _RunLetters(dict):
     "Code point → a letter for its block: one range of letters for those that take a space, signs for marks and space."
 
     def __missing__(self, code):
-        name = _script_and_kind(chr(code))
-        number = [*_script_runs()[1]].index(name)
-        spaced = name == ("Zyyy", "P") or name[1] == "L" and name[0] in _SPACED.split()
-        self[code] = chr((0x4E00 if spaced else 0x6000) + number)
+        runs, blocks, _ = _script_runs()
+        name = runs[bisect_right(runs, code, key=lambda run: run[0]) - 1][1]
+        number = [*blocks].index(name)
+        self[code] = chr((0x4E00 if spaced_block(name) else 0x6000) + number)
         if name[0] == "Zinh":
             self[code] = "i"
         elif name == ("Zyyy", "Z"):

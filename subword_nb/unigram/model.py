@@ -34,6 +34,7 @@ from .lattice import Lattice, build_lattice, lengths_by_first, viterbi
 if TYPE_CHECKING:
     from subword_nb.corpus.segmentation import ByteSpans, SegmentationPlan
     from subword_nb.unigram.boundaries import UnigramSpanEncoder
+    from subword_nb.unigram.byte_spans import ByteSpanEncoder
 
 # %% ../../nbs/unigram/12_model.ipynb #0a7d1951
 @dataclass
@@ -144,11 +145,15 @@ class Unigram(Model):
     def span_encoder(
         self,
         spans: "ByteSpans",  # What a text is cut into
-    ) -> "UnigramSpanEncoder|None":  # None: `encode` does it
+    ) -> "UnigramSpanEncoder|ByteSpanEncoder|None":  # None: `encode` does it
         "The kernels that compute the ids of new spans."
+        if spans.kind == "bytes":
+            return _byte_encoder(self, spans)
+        if spans.kind != "unigram":
+            return None
         from subword_nb.unigram.boundaries import UnigramSpanEncoder
 
-        return UnigramSpanEncoder(self, spans=spans.found) if spans.kind == "unigram" else None
+        return UnigramSpanEncoder(self, spans=spans.found)
 
     def with_ids(
         self,
@@ -171,6 +176,20 @@ class Unigram(Model):
     ) -> dict:  # The ten most probable pieces with their scores
         "What only this kind of model has."
         return most_probable(self, added)
+
+# %% ../../nbs/unigram/12_model.ipynb #aa25dd5d
+def _byte_encoder(model, spans):
+    "The encoder of new spans of bytes; None if some byte is no piece."
+    from subword_nb.text.pretokenizers import spells_bytes
+    from subword_nb.unigram.byte_spans import ByteSpanEncoder
+
+    if model.unk_piece is not None or model.float32_sums or not spells_bytes(spans.pre_tokenizer):
+        return None
+    matched = {p: model.piece2id[p] for p in model.table}
+    try:
+        return ByteSpanEncoder(matched, scores=model.table.values())
+    except ValueError:  # a byte without a piece, or ids that are too high
+        return None
 
 # %% ../../nbs/unigram/12_model.ipynb #6508728a
 def kept_fields(

@@ -9,8 +9,10 @@ __all__ = ['INFERENCES', 'BYTES', 'Pieces', 'with_inference']
 import random
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..core.processes import cached_property
+from ..text.pretokenizers import spells_bytes
 from subword_nb.text.protocols import (
     Model,
     StepsReason,
@@ -130,6 +132,21 @@ class Pieces(Model):
                 tokens += [Token(i, names_of(self)[i], start, end) for i in self._unknown(part)]
             start = end
         return tokens
+
+    def span_encoder(
+        self,
+        spans: Any,  # `ByteSpans`: how the bytes of a text are split
+    ) -> Any:  # A `ByteSpanEncoder`; None: `encode` does it
+        "The kernel that computes the ids of new spans of bytes."
+        from subword_nb.unigram.byte_spans import BEST, LONGEST, PREFIX, ByteSpanEncoder
+
+        if spans.kind != "bytes" or not spells_bytes(spans.pre_tokenizer):
+            return None
+        rules = {"fewest_tokens": BEST, "longest_prefix": PREFIX, "longest_piece": LONGEST}
+        try:
+            return ByteSpanEncoder(self._matched[0], rule=rules[self.inference])
+        except ValueError:  # a byte without a piece, or ids that are too high
+            return None
 
     def explain(
         self,

@@ -49,7 +49,9 @@ def wordpiece_span_ref(
 
 # %% ../../nbs/wordpiece/06_span_encoder.ipynb #0df61e77
 def _bytes_of(texts):
-    "The UTF-8 of many texts, concatenated, and its bounds."
+    "The UTF-8 of many texts, concatenated, and its bounds; bytes as they are."
+    if texts and isinstance(texts[0], bytes):
+        return np.frombuffer(b"".join(texts), np.uint8), np.cumsum([0, *map(len, texts)], dtype=np.int64)
     points, bounds = code_points(texts)
     widths = np.zeros(len(points) + 1, np.int64)
     np.cumsum(1 + (points >= 0x80) + (points >= 0x800) + (points >= 0x10000), out=widths[1:])
@@ -122,7 +124,7 @@ PLACE, FIELD, LIMIT = np.uint64(0x3FFFFF), np.uint64(22), (1 << 22) - 1
 
 
 def byte_trie(
-    piece2id: dict,  # piece → id
+    piece2id: dict,  # piece (all `str`, or all `bytes`) → id
     *,
     prefix: str = "##",  # Prefix of the pieces that continue a word
 ) -> np.ndarray:  # (entries,) uint64: 22 bits index of the parent, 22 base of the children, 20 id + 1 or 0

@@ -3,12 +3,15 @@
 import lzma
 
 import pytest
-from seeds import fresh
+from characters import same_ids, strange_texts
+from seeds import TEXTS, fresh
 
 from subword_nb import Tokenizer
 from subword_nb.bpe.characters import character_train, character_train_ref
+from subword_nb.bpe.span_encoder import PairSpanEncoder
 from subword_nb.core.unicode import from_visible
 from subword_nb.corpus.counts import count_pretokens
+from subword_nb.corpus.segmentation import SegmentationPlan
 
 TEXT = "東京都の天気は晴れ、 हिन्दी में और ไม่มีอะไร der Hügel 😀😁 привет, да и нет 中丮丣 é"
 
@@ -91,3 +94,19 @@ def test_what_has_no_characters_is_refused():
         Tokenizer.train({b"\xd0": 2}, vocab_size=300, whole_characters=True)
     with pytest.raises(ValueError, match="must be left out for characters"):
         Tokenizer.train(["a b"], algorithm="char_bpe", vocab_size=300, whole_characters=True)
+
+
+def test_kernels_give_the_ids_of_pairs():
+    corpus = [*texts(fresh("corpus"), 60)]
+    options = dict(algorithm="char_bpe", pre_tokenizer="script", whole_characters=True, vocab_size=3000)
+    tok = Tokenizer.train(corpus, **options)
+    plan = SegmentationPlan(None, tok.pre_tokenizer)
+    assert isinstance(tok.model.span_encoder(plan.byte_spans), PairSpanEncoder)
+    some = [*strange_texts(fresh(), TEXT.split(), TEXTS), "\u070f\uff00\ufffb a"]
+    same_ids(tok, some)
+    for text in some:
+        assert tok.decode(tok.encode(text)) == text
+        aligned = tok.align(text)
+        assert aligned.ids == tok.encode(text)
+        cuts = {place for _, a, b in tok.pre_tokenizer.split(text) for place in (a, b)}
+        assert cuts <= {place for offsets in aligned.offsets for place in offsets}

@@ -3,8 +3,12 @@
 import random
 
 import pytest
+from characters import same_ids, strange_texts
+from seeds import TEXTS, fresh
 
 from subword_nb import Tokenizer, models
+from subword_nb.corpus.segmentation import SegmentationPlan
+from subword_nb.unigram.byte_spans import ByteSpanEncoder
 
 pytestmark = pytest.mark.filterwarnings("ignore:training ended")
 TEXT = "hug pug pun bun hugs the of naïve 東京 don't 🤗 1984 …"
@@ -29,6 +33,12 @@ def test_segmentations_have_the_fewest_tokens(trained, corpus):
         ids = trained.encode(text)
         assert len(ids) == len(few.encode(text))
         assert trained.decode(ids) == text
+
+
+def test_kernels_give_the_ids_of_the_model(trained):
+    encoder = trained.model.span_encoder(SegmentationPlan(None, trained.pre_tokenizer).byte_spans)
+    assert isinstance(encoder, ByteSpanEncoder)
+    same_ids(trained, strange_texts(fresh(), WORDS, TEXTS))
 
 
 def test_threads_do_not_matter(trained, corpus):

@@ -3,10 +3,13 @@
 import random
 
 import pytest
-from seeds import fresh
+from characters import same_ids, strange_texts
+from seeds import TEXTS, fresh
 
 from subword_nb import Tokenizer, models
+from subword_nb.corpus.segmentation import SegmentationPlan
 from subword_nb.insight.explain import explain
+from subword_nb.unigram.byte_spans import ByteSpanEncoder
 from subword_nb.unigram.inference import fewest_tokens
 from subword_nb.unigram.pieces import INFERENCES, Pieces, with_inference
 
@@ -41,6 +44,15 @@ def test_a_tokenizer_with_another_rule(trained, inference, tmp_path):
     assert tok.encode("<s>" + some[0])[0] == trained.piece2id["<s>"]
     assert tok.encode("<s>", allowed_special=()) != [trained.piece2id["<s>"]]
     assert tok.decode(tok.encode("<s>", allowed_special=())) == "<s>"
+
+
+@pytest.mark.parametrize("inference", INFERENCES)
+def test_kernels_give_the_ids_of_the_model(trained, inference):
+    tok = Tokenizer(**trained.parts._asdict())
+    tok.model = with_inference(tok.model, inference)
+    encoder = tok.model.span_encoder(SegmentationPlan(None, tok.pre_tokenizer).byte_spans)
+    assert isinstance(encoder, ByteSpanEncoder)
+    same_ids(tok, strange_texts(fresh(), WORDS, TEXTS))
 
 
 def test_fewest_tokens_is_never_more(trained):
