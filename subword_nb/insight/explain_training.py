@@ -241,6 +241,30 @@ def _word_kind(trace, piece):
     )
     return "word" if piece in f["pieces"] else "never", facts
 
+# %% ../../nbs/insight/05_explain_training.ipynb #07ba71c7
+def _path_kind(trace, piece):
+    "Kind and facts of a piece of PathPiece."
+    f, a = trace.facts, trace.arrays
+    if piece not in f["seeds"]:
+        if piece in f["pieces"]:
+            return "alphabet", dict(
+                count=_occurrences(trace, piece), rank=None, of=None, asked=None, limit=None
+            )
+        n, longest = _occurrences(trace, piece), f["options"].get("max_piece_length", 16)
+        if not n:
+            raise _unknown(trace, piece, "it occurs in no pretoken")
+        why = "length" if len(piece) > longest else "count"
+        return "never", dict(occurrences=n, why=why, max_piece_length=longest, seeds=len(f["seeds"]))
+    i = f["seeds"].index(piece)
+    fell, bars = int(a["fell"][i]), a["bar"].tolist()
+    return "substring", dict(
+        seed=dict(rank=i + 1, of=len(f["seeds"]), occurrences=_occurrences(trace, piece)),
+        increase=int(a["increase"][i]),
+        fell=None if fell < 0 else fell + 1,
+        bar=bars[fell],
+        rounds=len(bars) - 1,
+    )
+
 # %% ../../nbs/insight/05_explain_training.ipynb #73309ea4
 @dataclass(frozen=True, repr=False)
 class TrainingExplanation:
@@ -361,7 +385,8 @@ def _say_alphabet(e, who, f):
     if f["limit"] is not None:
         limit = f", of which limit_alphabet={f['limit']} keeps the most frequent"
     if f["rank"] is None:
-        return f"{who} is a symbol of the alphabet, there before the first merge. It occurs {_times(f['count'])}.{asked}"
+        begin = "that is always kept" if "seeds" in e.trace.facts else "there before the first merge"
+        return f"{who} is a symbol of the alphabet, {begin}. It occurs {_times(f['count'])}.{asked}"
     return (
         f"{who} is a symbol of the alphabet, there before the first merge. It occurs "
         f"{_times(f['count'])}, rank {f['rank']:,} of {f['of']:,} symbols{limit}.{asked}"
@@ -415,6 +440,18 @@ def _say_fell(e, who, f):
         f"{_say_other(e, f)}"
     )
 
+# %% ../../nbs/insight/05_explain_training.ipynb #56a546fa
+def _say_substring(e, who, f):
+    "The sentences about a substring that PathPiece started from."
+    s, n = f["seed"], f["rounds"]
+    begin = (
+        f"{who} was substring {s['rank']:,} of {s['of']:,} by count; it occurs {_times(s['occurrences'])}."
+    )
+    without = f"without it the corpus takes {f['increase']:,} tokens more"
+    if f["fell"] is None:
+        return f"{begin} It stayed to the end, after {n} round{'s' * (n != 1)}: {without}."
+    return f"{begin} It fell in round {f['fell']} of {n}: {without}, and {f['bar']:,} without the cheapest that stayed."
+
 # %% ../../nbs/insight/05_explain_training.ipynb #f258d298
 def _say_word(e, who, f):
     "The sentences of a word."
@@ -463,6 +500,8 @@ def _say_no_seed(e, f):
             f"{occurs} the characters that have pieces are covered without it, "
             "or it is given as a piece that is not learned."
         )
+    if f["why"] == "count":
+        return f"{occurs} its count was not among the {f['seeds']:,} highest."
     return (
         f"{occurs} its count times length was not among the {f['seeds']:,} best, "
         "or it crosses what is never learned."
@@ -493,6 +532,7 @@ _SAYINGS = {
     "kept": _say_kept,
     "fell": _say_fell,
     "word": _say_word,
+    "substring": _say_substring,
     "never": _say_never,
     "special": lambda e, who, f: f"{who} is a special token, given to training and not learned.",
     "defined": lambda e, who, f: f"{who} is a user-defined piece, given to training and not learned.",
@@ -637,6 +677,7 @@ def _plot(e, ax):
 
 # %% ../../nbs/insight/05_explain_training.ipynb #c5133095
 _KINDS = {
+    "pathpiece": _path_kind,
     "bpe": _merge_kind,
     "wordpiece": _merge_kind,
     "events": _event_kind,
@@ -647,6 +688,7 @@ _KINDS = {
 
 def _spelling(tok, trace, piece):
     "A piece as the model spells it."
+    in_bytes = trace.counts.bytewise or trace.facts["kind"] == "pathpiece"
     if isinstance(piece, int) and not isinstance(piece, bool):
         found = {i: p for p, i in tok.piece2id.items()}.get(piece)
         if found is None:
@@ -655,12 +697,12 @@ def _spelling(tok, trace, piece):
             )
         return found
     if isinstance(piece, (bytes, bytearray)):
-        return to_visible(bytes(piece)) if trace.counts.bytewise else bytes(piece).decode("utf-8")
+        return to_visible(bytes(piece)) if in_bytes else bytes(piece).decode("utf-8")
     if not isinstance(piece, str) or not piece:
         raise ValueError(f"piece must be its text, its bytes or its id, got {piece!r}")
     if piece in trace.facts["pieces"] or piece in tok.piece2id or piece in trace.facts.get("names", ()):
         return piece
-    if not trace.counts.bytewise or all(c in CHAR2BYTE for c in piece):
+    if not in_bytes or all(c in CHAR2BYTE for c in piece):
         return piece
     return to_visible(encode_text(piece))
 

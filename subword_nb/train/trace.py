@@ -212,6 +212,12 @@ def _checked(trace):
                 raise ValueError(f"the arrays of round {r} must fit together")
     elif f["kind"] == "events":
         _check_events(trace)
+    elif f["kind"] == "pathpiece":
+        n, rounds = len(f["seeds"]), len(a["bar"])
+        if len(a["fell"]) != n or len(a["increase"]) != n or len({*f["seeds"]}) != n:
+            raise ValueError("seeds, their rounds and their increases must fit together")
+        if n and not -1 <= a["fell"].min() <= a["fell"].max() < rounds:
+            raise ValueError("a seed must be dropped in a round")
     elif f["kind"] != "wordlevel":
         raise ValueError(f"kind must be one of this version, got {f['kind']!r}")
     return trace
@@ -255,6 +261,8 @@ class Recorder:
         self.before: Any = None
         self.seeds: Any = None
         self.final: Any = None
+        self.substrings: list = []  # of PathPiece's trainer
+        self.dropping: list = []  # its rounds
 
     def __call__(self, done, total, what, state):
         "Keep the function that makes the last snapshot; pass the call on."
@@ -279,6 +287,17 @@ class Recorder:
             self.before = now.survivors
         if now.last:
             self.final = self.seeds.found(now.survivors), now.survivors.prob
+
+    def after_round(
+        self,
+        seeds: list[str],  # All seeds
+        alive,  # Numbers of those before the round
+        increase,  # The increase of each of them
+        dropped,  # Numbers of those that it dropped
+    ) -> None:
+        "Record a round of PathPiece's trainer."
+        self.substrings = seeds
+        self.dropping.append((alive, increase, dropped))
 
     def trace(
         self,
@@ -403,6 +422,8 @@ def _kept(recorder, facts, worth):
         merges = np.array(found["merges"], np.int32).reshape(-1, 2)
         facts = facts | dict(kind=found["kind"], start=found["start"])
         return facts, dict(merges=merges, worth=worth)
+    if recorder.dropping:
+        return facts | dict(kind="pathpiece", seeds=recorder.substrings), _kept_rounds(recorder)
     if recorder.seeds is None:
         return facts | dict(kind="wordlevel"), {}
     s = recorder.seeds
@@ -417,6 +438,20 @@ def _kept(recorder, facts, worth):
     for r, (found, _) in enumerate(recorder.rounds):
         arrays |= {f"{k}{r}": v for k, v in found.items()}
     return facts | dict(kind="unigram", losses=[float(x) for _, x in recorder.rounds]), arrays
+
+# %% ../../nbs/train/04_trace.ipynb #3c48b28d
+def _kept_rounds(recorder):
+    "The arrays of a run of PathPiece."
+    import numpy as np
+
+    n = len(recorder.substrings)
+    fell, last, bars = np.full(n, -1, np.int32), np.zeros(n, np.int64), []
+    for r, (alive, increase, dropped) in enumerate(recorder.dropping):
+        last[alive] = increase
+        fell[dropped] = r
+        stays = fell[alive] < 0
+        bars.append(int(increase[stays].min()) if stays.any() else 0)
+    return dict(fell=fell, increase=last, bar=np.array(bars, np.int64))
 
 # %% ../../nbs/train/04_trace.ipynb #ae4ac368
 def _kept_events(run, facts, bytewise):

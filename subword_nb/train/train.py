@@ -849,6 +849,7 @@ def learn_pathpiece(
         shrinking=shrinking,
         progress=progress,
         on_progress=on_progress,
+        on_round=getattr(on_progress, "after_round", None),
     )
     ended = "full" if len(pieces) == vocab_size else "no substring left"
     return Learned(Pieces(_numbered(pieces), unk_piece=unk_piece), decoders.ByteLevel(), ended, [])
@@ -1067,7 +1068,7 @@ def train(
         )
     options = _checked_options(algorithm, options)
     specials = _special_tokens(special_tokens, unk_piece)
-    if trace and algorithm in ("pathpiece", "mingram"):
+    if trace and algorithm == "mingram":
         raise ValueError(f"trace must be left out for {algorithm}, got {trace!r}")
     bytewise = RECIPES[algorithm] is learn_bpe and spells_bytes(pre)
     _check_size(vocab_size, specials, bytewise, options)

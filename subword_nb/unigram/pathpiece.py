@@ -187,6 +187,9 @@ def pathpiece_train(
     shrinking: float = 0.1,  # The share of the seeds that a round drops at most
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     on_progress: Callable | None = None,  # Called as `on_progress(dropped, all, "dropping", dict)`
+    # Called after each round as `on_round(seeds, numbers of those before it, increases, numbers of those dropped)`,
+    # and at the end with what stays
+    on_round: Callable | None = None,
 ) -> list[str]:  # As `pathpiece_train_ref` gives them
     "PathPiece on arrays of arcs (Schmidt et al. 2024)."
     import numpy as np
@@ -199,13 +202,19 @@ def pathpiece_train(
     arcs, *borders = _arcs(counts, seeds, letters, max_piece_length)
     alive, most = np.arange(len(seeds)), max(0, len(first) + len(seeds) - vocab_size)
 
+    def increases():
+        return _increases(arcs, *borders, len(seeds), max_piece_length)[alive]
+
     def rounds():
         nonlocal arcs, alive
         while (excess := len(first) + len(alive) - vocab_size) > 0:
-            increase = _increases(arcs, *borders, len(seeds), max_piece_length)[alive]
+            increase = increases()
             n = max(1, min(excess, int(len(alive) * shrinking)))
             kept = np.ones(len(seeds) + 1, np.bool_)
-            kept[alive[np.lexsort((-alive, increase))[:n]]] = False
+            dropped = alive[np.lexsort((-alive, increase))[:n]]
+            kept[dropped] = False
+            if on_round is not None:
+                on_round(seeds, alive, increase, dropped)
             alive, arcs = alive[kept[alive]], arcs[kept[arcs[:, 2]]]
             yield n
 
@@ -214,6 +223,8 @@ def pathpiece_train(
         done += n
         if on_progress is not None:
             on_progress(done, most, "dropping", dict)
+    if on_round is not None:
+        on_round(seeds, alive, increases(), alive[:0])
     return first + [seeds[k] for k in alive]
 
 # %% ../../nbs/unigram/15_pathpiece.ipynb #bce3f834

@@ -1,11 +1,14 @@
 "PathPiece as a tokenizer: trained, saved, in threads."
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from subword_nb import Tokenizer, models
 from subword_nb.corpus.counts import flatten_counts
+from subword_nb.insight.explain_training import explain_training
+from subword_nb.train.trace import load_trace
 from subword_nb.unigram.pathpiece import pathpiece_train
 
 TEXT = "hug pug pun bun hugs the of naïve 東京 don't 🤗 1984 …"
@@ -51,3 +54,37 @@ def test_a_corpus_without_substrings_says_so():
     with pytest.warns(UserWarning, match="no substring was left"):
         tok = Tokenizer.train(["a b"], algorithm="pathpiece", vocab_size=300)
     assert tok.training.ended == "no substring left"
+
+
+def test_a_trace_explains_what_stayed_and_what_fell(corpus, tmp_path):
+    options = dict(algorithm="pathpiece", vocab_size=280, special_tokens=["<s>"])
+    path = tmp_path / "trace.npz"
+    tok = Tokenizer.train(corpus, **options, trace=path)
+    assert tok.model == Tokenizer.train(corpus, **options).model
+    trace = tok.training.trace
+    assert load_trace(path) == trace
+    stays = [
+        p for p, fell in zip(trace.facts["seeds"], trace.arrays["fell"].tolist(), strict=True) if fell < 0
+    ]
+    assert stays == [*tok.model.piece2id][257:]
+    for piece in [*trace.facts["seeds"][:40], *stays]:
+        found = explain_training(tok, piece).to_dict()
+        assert found["kind"] == "substring"
+        assert (found["fell"] is None) == (piece in tok.piece2id)
+        assert found["increase"] >= found["bar"] or found["fell"] is not None
+        assert ("stayed to the end" if found["fell"] is None else "It fell in round") in found["summary"]
+        assert str(explain_training(tok, piece)) == found["summary"]
+    assert explain_training(tok, "a").kind == "alphabet"
+    assert explain_training(tok, "<s>").kind == "special"
+    seeds = Tokenizer.train(corpus, algorithm="pathpiece", vocab_size=280, seed_size=30, trace=True)
+    assert "was not among the 30 highest" in explain_training(seeds, "ïv".encode()).summary
+
+
+def test_a_damaged_trace_is_refused(corpus, tmp_path):
+    tok = Tokenizer.train(corpus, algorithm="pathpiece", vocab_size=280, trace=True)
+    trace = tok.training.trace
+    for name in ("fell", "increase"):
+        broken = replace(trace, arrays={**trace.arrays, name: trace.arrays[name][:-1]})
+        broken.save(tmp_path / "trace.npz")
+        with pytest.raises(ValueError, match="must fit together"):
+            load_trace(tmp_path / "trace.npz")
