@@ -81,6 +81,13 @@ def _one_text(value, is_pretokenized, messages=_ONE):
     return [_text(word, message) for word in value]
 
 
+def _new_token(value):
+    "A token to add, from a text or another token."
+    if isinstance(value, AddedToken):
+        return copy_token(value)
+    return AddedToken(_text(value, "Input must be a List[Union[str, AddedToken]]"))
+
+
 def _is_list(value):
     "Is a value a list, a tuple, or an array?"
     return isinstance(value, (list, tuple)) or hasattr(value, "dtype") and getattr(value, "ndim", 0) > 0
@@ -373,6 +380,8 @@ class Tokenizer:
                 found = engine.encode_batch(texts, add_special_tokens=add_special_tokens, progress=False)
                 rows = found.tolist()
         except ValueError as e:
+            for text in texts:
+                _text(text, _MANY[False])
             raise self._reported(e) from None
         if cut is not None:
             rows = [_cut_ids(row, around, cut) for row in rows]
@@ -602,12 +611,7 @@ class Tokenizer:
         tokens: list,  # Texts or `AddedToken`s
     ) -> int:  # Number of those that were not added before with the same options
         "Add tokens that are found in texts before the model sees them."
-        given = []
-        for token in checked(tokens, list):
-            if not isinstance(token, (str, AddedToken)):
-                raise TypeError("Input must be a List[Union[str, AddedToken]]")
-            given.append(AddedToken(token) if isinstance(token, str) else copy_token(token))
-        return self._add(given)
+        return self._add(list(map(_new_token, checked(tokens, list))))
 
     def add_special_tokens(
         self,
@@ -616,12 +620,11 @@ class Tokenizer:
         "Add special tokens."
         given = []
         for token in checked(tokens, list):
-            if not isinstance(token, (str, AddedToken)):
-                raise TypeError("Input must be a List[Union[str, AddedToken]]")
-            if isinstance(token, str):
-                token = AddedToken(token, special=True)
-            token.special = True
-            given.append(copy_token(token))
+            if isinstance(token, AddedToken):
+                token.special = True
+            new = _new_token(token)
+            new.special = True
+            given.append(new)
         return self._add(given)
 
     def _add(self, tokens):

@@ -446,6 +446,8 @@ class PreTrainedTokenizerFast:
         already_has_special_tokens: bool = False,  # The ids already include special tokens
     ) -> list[int]:  # 1 for special tokens
         "Which ids are special tokens, among the ids or those added around them."
+        if token_ids_0 is None:
+            raise TypeError("token_ids_0 must be a list of ids, got None")
         if not already_has_special_tokens:
             return self._around(token_ids_0, token_ids_1).special_tokens_mask
         if token_ids_1 is not None:
@@ -535,9 +537,12 @@ class PreTrainedTokenizerFast:
         tokens: str | Iterable[str],  # A piece, or several
     ) -> Any:  # Its id, or theirs; for an unknown piece that of unk_token, None without one
         "The ids of pieces."
-        if not isinstance(tokens, str):
-            return [self.convert_tokens_to_ids(token) for token in tokens]
-        i = self._tokenizer.token_to_id(tokens)
+        if isinstance(tokens, str):
+            return self._id_of_piece(tokens)
+        return list(map(self._id_of_piece, tokens))
+
+    def _id_of_piece(self, piece):
+        i = self._tokenizer.token_to_id(piece)
         if i is None and self.unk_token is not None:
             return self._tokenizer.token_to_id(self.unk_token)
         return i
@@ -559,7 +564,9 @@ class PreTrainedTokenizerFast:
     ) -> str:  # Their text
         "The text of pieces."
         decoder = self._tokenizer.decoder
-        return " ".join(tokens) if decoder is None else decoder.decode(tokens)
+        if decoder is None:
+            return " ".join(tokens)
+        return decoder.decode(tokens if isinstance(tokens, str) else list(tokens))
 
     # encoding
 
@@ -760,7 +767,8 @@ class PreTrainedTokenizerFast:
         "The pieces of a text."
         known = ("is_split_into_words", "split_special_tokens")
         options = {name: kwargs[name] for name in known if name in kwargs}
-        return self(text, pair, add_special_tokens=add_special_tokens, truncation=False, **options).tokens()
+        batch = self(text, pair, add_special_tokens=add_special_tokens, truncation=False, **options)
+        return batch.tokens() if batch.encodings else []
 
     # chats
 

@@ -316,6 +316,125 @@ MORE = [
 ]
 
 
+# one expression for both libraries: what it gives, or the type of its error
+ODD = """t(None)
+t(5)
+t({"a": 1})
+t(b"ab")
+t([None])
+t(["a", 5])
+t([[]], is_split_into_words=True)
+t([], is_split_into_words=True)
+t("a\\ud800")
+t(["a", "\\ud800"])
+t("a", "\\ud800")
+t.encode(None)
+t.tokenize(None)
+t.tokenize("")
+t(["a", "b"], ["c"])
+t(["a", "b"], "c")
+t("a", ["b"])
+t([("a", "b"), ("c", "d")])
+t([("a", "b"), "c"])
+t("hug pug pun", "bun", truncation="only_second", max_length=4)
+t("hug pug pun", truncation="only_second", max_length=3)
+t("hug pug pun", truncation="nonsense", max_length=4)
+t("hug pug pun", "bun hug", truncation=True, max_length=3)
+t("hug pug pun", "bun hug", truncation=True, max_length=2)
+t(["a", "b c"], padding="nonsense")
+t(["a", "b c"], padding=True, padding_side="up")
+t.pad({"input_ids": []})["input_ids"]
+t.pad({"input_ids": [[]]})
+t.pad({"input_ids": [[], [1, 2]]})
+t.pad({"labels": [[1]]})
+t.pad([{"input_ids": [1, 2]}, {"labels": [1]}])
+t.pad([{"input_ids": [1, 2], "attention_mask": [1, 1]}, {"input_ids": [1]}])
+t.pad({"input_ids": [[1, 2], [1]]}, padding="nonsense")
+t.pad({"input_ids": [[1, 2], [1]]}, padding_side="up")
+t.pad({"input_ids": [[1, 2], [1]], "labels": [0, 1]})
+t.pad({"input_ids": [[1, 2], [1]], "special_tokens_mask": [[0, 1], [1]]})
+t.get_special_tokens_mask([2, 4, 0], already_has_special_tokens=True)
+t.get_special_tokens_mask([2], [4], already_has_special_tokens=True)
+t.get_special_tokens_mask(None, already_has_special_tokens=True)
+t.get_special_tokens_mask([None], already_has_special_tokens=True)
+t.get_special_tokens_mask([[1]], already_has_special_tokens=True)
+t.convert_tokens_to_ids(None)
+t.convert_tokens_to_ids(5)
+t.convert_tokens_to_ids([5])
+t.convert_tokens_to_ids([None])
+t.convert_tokens_to_ids("nonsense")
+t.convert_tokens_to_ids(["hug", ["pug"]])
+t.convert_tokens_to_ids("\\ud800")
+t.convert_ids_to_tokens(-1)
+t.convert_ids_to_tokens([-1])
+t.convert_ids_to_tokens(10**6)
+t.convert_ids_to_tokens(2**40)
+t.convert_ids_to_tokens("a")
+t.convert_ids_to_tokens(None)
+t.convert_ids_to_tokens(1.0)
+t.convert_ids_to_tokens(np.array([1, 2], dtype=np.uint32))
+t.convert_tokens_to_string(np.array(["hug", "pug"]))
+t.convert_tokens_to_string("hug")
+t.convert_tokens_to_string([1])
+t.decode(None)
+t.decode("a")
+t.decode([])
+t.decode([[]])
+t.decode([-1])
+t.decode([10**6])
+t.decode([1.0])
+t.decode([None])
+t.decode(np.array([[4, 5], [5, 4]]))
+t.decode(5)
+t.batch_decode([])
+t.batch_decode(5)
+t.batch_decode([[4], [5, 4]])
+t.add_tokens(5)
+t.add_tokens([None])
+t.add_tokens("\\ud800")
+t.add_tokens([])
+t.add_special_tokens({"nonsense_token": "a"})
+t.add_special_tokens({"pad_token": 5})
+t("hug pug").char_to_token(99)
+t("hug pug").char_to_token(0, 0)
+t("hug pug").char_to_token(0, sequence_index=1)
+t("hug pug").word_to_tokens(99)
+t("hug pug").word_to_chars(1)
+t("hug pug").token_to_chars(0)
+t("hug pug").token_to_chars(99)
+t("hug pug").token_to_word(99)
+t("hug pug", "bun").sequence_ids(0)
+t("hug pug").sequence_ids(1)
+t("hug pug").tokens("a")
+t("hug pug")["nonsense"]
+t("hug pug")[1]
+M.BatchEncoding({"input_ids": [[1]]}).tokens()
+M.BatchEncoding({"input_ids": [[1]]}).char_to_token(0)
+M.BatchEncoding({"input_ids": [[1]]})[0]
+M.BatchEncoding({"input_ids": [[1], [2, 3]]}).convert_to_tensors("np")
+M.BatchEncoding({"input_ids": [[1]]}).convert_to_tensors("nonsense")
+M.BatchEncoding({"input_ids": [[1]]}).nonsense""".splitlines()
+
+
+@pytest.mark.peers
+def test_odd_values_and_errors_are_the_same(theirs):
+    tokenizers = {library: small("words", library) for library in (face, theirs)}
+    for expression in ODD:
+        found, wanted = (
+            outcome(partial(eval, expression, {"t": tok, "M": library, "np": np}))
+            for library, tok in tokenizers.items()
+        )
+        assert found == wanted, expression
+
+
+def test_an_empty_batch_is_none_of_the_errors_there():
+    tok = small("words")
+    assert (tok([])["input_ids"], tok.encode([]), tok.tokenize([])) == ([], [], [])
+    assert tok.convert_ids_to_tokens(np.int64(1)) == "[UNK]"
+    with pytest.raises(TypeError, match="must be a list of ids"):
+        tok.get_special_tokens_mask(None)
+
+
 @pytest.mark.peers
 @pytest.mark.parametrize("more", MORE, ids=str)
 @pytest.mark.parametrize("kind", SMALL)
