@@ -81,10 +81,19 @@ class Option:
         self.argument = self.argument or name
 
     def __get__(self, component, owner=None):
-        return self if component is None else self.shown(component.values[self.name])
+        if component is None:
+            return self
+        self._look_for(component)
+        return self.shown(component.values[self.name])
 
     def __set__(self, component, value):
+        self._look_for(component)
         component.change(self.name, self.check(value))
+
+    def _look_for(self, component):
+        "Refuse an option of a base class that the class of a component does not have."
+        if self.name not in component.values:
+            raise AttributeError(f"{type(component).__name__!r} object has no attribute {self.name!r}")
 
     def shown(
         self,

@@ -177,7 +177,7 @@ class DecodeStream:
         skip_special_tokens: bool | None = False,  # Leave special tokens out
     ):
         self._ids = [whole_number(i, bits=32) for i in ids or ()]
-        self._skip = bool(skip_special_tokens)
+        self._skip = skip_special_tokens is not None and checked(skip_special_tokens, bool)
         self._prefix, self._at = "", 0
 
     def step(
@@ -195,7 +195,10 @@ class DecodeStream:
             before = tokenizer.decode(self._ids, self._skip)
             if not before.endswith("\ufffd"):
                 self._prefix, self._at = before, len(self._ids)
-        self._ids += [whole_number(i, bits=32) for i in new]
+        try:
+            self._ids += [whole_number(i, bits=32) for i in new]
+        except (TypeError, OverflowError):
+            raise TypeError("StreamInput must be either an integer or a list of integers") from None
         text = tokenizer.decode(self._ids, self._skip)
         if len(text.encode("utf-8")) <= len(self._prefix.encode("utf-8")) or text.endswith("\ufffd"):
             return None

@@ -17,7 +17,7 @@ from itertools import accumulate, islice
 from typing import Any
 
 from ..bpe.model import BPE as EngineBPE
-from .hf_components import Component, Option, a_flag, a_text, shown
+from .hf_components import Component, Option, a_flag, a_flag_or_none, a_text, shown
 from .hf_encoding import TokenizersError, checked, ignored_option, whole_number
 from .hf_strings import Token
 from ..formats.huggingface import BYTE_PIECES, model_from_dict
@@ -58,6 +58,8 @@ def a_number_or_none(
     value: Any,  # What a caller passed
 ) -> float | None:  # As a float
     "A number, or None."
+    if isinstance(value, str):
+        raise TypeError("must be real number, not str")
     return None if value is None else float(value)
 
 
@@ -77,7 +79,7 @@ def _vocabulary(value):
         )
     try:
         return {checked(piece, str): whole_number(id, bits=32) for piece, id in value.items()}
-    except (TypeError, OverflowError) as e:
+    except (TypeError, OverflowError, UnicodeEncodeError) as e:
         raise TypeError(f"failed to extract enum PyVocab ('Vocab | Filename'): {e}") from None
 
 
@@ -94,6 +96,21 @@ def _merges(value):
                 f"failed to extract enum PyMerges ('Merges | Filename'): expected a tuple of two str, got {pair!r}"
             )
     return list(value)
+
+
+def _scored_pieces(value):
+    "Pieces with scores, checked."
+    if isinstance(value, str):
+        raise TypeError("Can't extract `str` to `Vec`")
+    found = []
+    for entry in checked(value, Sequence, name="Sequence"):
+        if len(checked(entry, tuple)) != 2:
+            raise ValueError(f"expected tuple of length 2, but got tuple of length {len(entry)}")
+        piece, score = entry
+        if isinstance(score, str) or not hasattr(score, "__float__"):
+            raise TypeError(f"must be real number, not {type(score).__name__}")
+        found.append((checked(piece, str), float(score)))
+    return found
 
 
 def _read(what, read, *paths):
@@ -295,14 +312,14 @@ class BPE(Model):
     ):
         self._begin()
         whole_number(kwargs.get("cache_capacity", 0))
-        if isinstance(vocab, str) or isinstance(merges, str):
-            _both_or_none(vocab, merges, "`vocab` and `merges`")
-        if isinstance(vocab, str) and isinstance(merges, str):
+        vocab = vocab if vocab is None or isinstance(vocab, str) else _vocabulary(vocab)
+        merges = merges if merges is None or isinstance(merges, str) else _merges(merges)
+        _both_or_none(vocab, merges, "`vocab` and `merges`")
+        if isinstance(vocab, str) != isinstance(merges, str):
+            raise ValueError("`vocab` and `merges` must be both be from memory or both filenames")
+        if isinstance(vocab, str):
             _warn_of_files("BPE")
             vocab, merges = _read("initializing BPE", BPE._files_read, vocab, merges)
-        vocab = None if vocab is None else _vocabulary(vocab)
-        merges = None if merges is None else _merges(merges)
-        _both_or_none(vocab, merges, "`vocab` and `merges`")
         self._vocab, self._pieces, self._rules = vocab or {}, None, merges or []
         self._take({}, kwargs)
         dropout = self.values["dropout"]
@@ -460,7 +477,7 @@ class WordPiece(Model):
             _warn_of_files("WordPiece")
             vocab = _read("initializing WordPiece", _read_vocab_txt, vocab)
         self._vocab, self._pieces = {} if vocab is None else _vocabulary(vocab), None
-        self._take({}, {k: str(v) if k == "unk_token" else v for k, v in kwargs.items()})
+        self._take({}, kwargs)
 
     @staticmethod
     def read_file(
@@ -531,6 +548,7 @@ class WordLevel(Model):
         unk_token: str | None = None,  # The piece for an unknown word; None: <unk>
     ):
         self._begin()
+        a_text_or_none(unk_token)
         if isinstance(vocab, str):
             _warn_of_files("WordLevel")
             vocab = _read("initializing WordLevel", _read_vocab_json, vocab)
@@ -638,13 +656,15 @@ class Unigram(Model):
         nbest_size: int | None = None,  # Number of best segmentations to draw from; None: all
     ):
         self._begin()
-        if vocab is None and (unk_id is not None or byte_fallback is not None):
+        scored = [("<unk>", 0.0)] if vocab is None else _scored_pieces(vocab)
+        a_whole_number_or_none(unk_id)
+        a_flag_or_none(byte_fallback)
+        if vocab is None and unk_id is not None:
             raise ValueError("`vocab` and `unk_id` must be both specified")
-        scored = [("<unk>", 0.0)] if vocab is None else list(vocab)
         self._unk_id = 0 if vocab is None else unk_id
-        self._byte_fallback = bool(byte_fallback)
+        self._byte_fallback = bool(byte_fallback) and vocab is not None
         self._set_scored(scored)
-        if unk_id is not None and whole_number(unk_id) >= len(scored):
+        if unk_id is not None and unk_id >= len(scored):
             raise TokenizersError(
                 "Error while loading Unigram: The `unk_id` is larger than vocabulary size"
                 if scored
@@ -653,13 +673,7 @@ class Unigram(Model):
         self._take({"alpha": alpha, "nbest_size": nbest_size}, {})
 
     def _set_scored(self, scored):
-        scored = list(scored)
-        for entry in scored:
-            piece, score = checked(tuple(entry), tuple)
-            checked(piece, str)
-            if isinstance(score, str) or not hasattr(score, "__float__"):
-                raise TypeError(f"must be real number, not {type(score).__name__}")
-        self._scored = [(piece, float(score)) for piece, score in scored]
+        self._scored = _scored_pieces(list(scored))
         self._vocab, self._pieces = {piece: i for i, (piece, _) in enumerate(self._scored)}, None
 
     @property

@@ -363,7 +363,9 @@ class NormalizedString:
     ):
         "Keep some of the characters."
         _check_callable(func, "filter", "fn(char) -> bool")
-        self._text = spread(self.aligned, [c if checked(func(c), bool) else "" for c in self.normalized])
+        kept = _results(func, self.normalized, bool, "`filter` expect", "fn(char) -> bool")
+        chars = [c if keep else "" for c, keep in zip(self.normalized, kept, strict=True)]
+        self._text = spread(self.aligned, chars)
 
     def map(
         self,
@@ -371,7 +373,8 @@ class NormalizedString:
     ):
         "Replace each character by another."
         _check_callable(func, "map", "fn(char) -> char")
-        self._text = spread(self.aligned, [checked(func(c), str)[:1] for c in self.normalized])
+        found = _results(func, self.normalized, str, "`map` expect", "fn(char) -> char")
+        self._text = spread(self.aligned, [char[:1] for char in found])
 
     def for_each(
         self,
@@ -436,6 +439,16 @@ class NormalizedString:
         raise TypeError("cannot pickle 'tokenizers.NormalizedString' object")
 
 # %% ../../nbs/compat/11_hf_strings.ipynb #e1c7e407
+def _results(func, chars, kind, who, signature):
+    "What a function gives for each character; an error of another type if it fails."
+    try:
+        return [checked(func(c), kind) for c in chars]
+    except Exception as e:
+        raise TokenizersError(
+            f"{who} a callable with the signature: `{signature}`: {type(e).__name__}: {e}"
+        ) from e
+
+
 def _check_callable(func, name, signature):
     "Raise an error for an object that is not callable."
     if not callable(func):
@@ -582,6 +595,9 @@ class PreTokenizedString:
         word_idx: int | None = None,  # The word of each token; None: the number of its part
     ) -> Any:  # An `Encoding` of this module
         "The tokens of all parts."
+        whole_number(type_id, bits=32)
+        if word_idx is not None:
+            whole_number(word_idx, bits=32)
         return wrap_encoding(encoding_of(self, type_id, word_idx))
 
     def __reduce__(self):

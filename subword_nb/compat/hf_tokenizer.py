@@ -129,7 +129,7 @@ def _lines(paths):
     "The lines of files, with their ends."
     for path in paths:
         try:
-            with open(checked(path, str), encoding="utf-8", newline="\n") as file:
+            with open(path, encoding="utf-8", newline="\n") as file:
                 yield from file
         except OSError as e:
             raise TokenizersError(f"{e.strerror} (os error {e.errno})") from None
@@ -466,7 +466,9 @@ class Tokenizer:
         add_special_tokens: bool = True,  # Add the post-processor's special tokens
     ) -> Encoding:  # Cut, put together, filled up
         "Truncate, add special tokens, pad."
-        given = [checked(e, Encoding).native for e in (encoding, pair) if e is not None]
+        given = [checked(encoding, Encoding).native]
+        if pair is not None:
+            given.append(checked(pair, Encoding).native)
         with engine_errors():
             done = self._joined(given, add_special_tokens)
         return wrap_encoding(pad_batch([done], self._padding)[0] if self._padding else done)
@@ -501,8 +503,8 @@ class Tokenizer:
             raise TypeError("Can't extract `str` to `Vec`")
         if not _is_list(ids):
             checked(ids, Sequence, name="Sequence")
+        skipped = self._special if checked(skip_special_tokens, bool) else ()
         pieces = [self.id_to_token(i) for i in ids]
-        skipped = self._special if skip_special_tokens else ()
         kept = [p for p in pieces if p is not None and p not in skipped]
         decoder = None if self._decoder is None else self._decoder.native()
         with engine_errors():
@@ -747,7 +749,9 @@ class Tokenizer:
         "Train the model on files."
         if isinstance(files, str):
             raise TypeError("Can't extract `str` to `Vec`")
-        self._train(_lines(checked(files, Sequence, name="Sequence")), trainer)
+        if not _is_list(files):
+            checked(files, Sequence, name="Sequence")
+        self._train(_lines([checked(path, str) for path in files]), trainer)
 
     def train_from_iterator(
         self,
@@ -968,7 +972,8 @@ def counted(
         return {}
     how: dict[str, Any] = {"normalizer": norm, "pre_tokenizer": pre, "documents": "whole"}
     how["max_pretoken_bytes"] = None  # Hugging Face's trainers have no such limit
-    return pretoken_counts(found, algorithm="wordlevel", progress=False, **how).to_dict()
+    # an iterator holds texts, even those that name files
+    return pretoken_counts(iter(found), algorithm="wordlevel", progress=False, **how).to_dict()
 
 
 def _kind_of(model):

@@ -134,13 +134,25 @@ def _special_tokens(tokens):
 
 def _alphabet(texts):
     "The first character of each text, once each."
-    return list(dict.fromkeys(checked(t, str)[0] for t in texts if t))
+    if isinstance(texts, str):
+        raise TypeError("Can't extract `str` to `Vec`")
+    return list(dict.fromkeys(checked(t, str)[0] for t in checked(texts, Sequence, name="Sequence") if t))
+
+
+_FORMATS = {"indicatif": "Indicatif", "json": "JsonLines", "silent": "Silent"}
 
 
 def _progress_format(value):
-    "How progress is shown; the engine has one form."
-    known = {"indicatif": "Indicatif", "json": "JsonLines", "silent": "Silent"}
-    return known.get(checked(value, str), value if value in known.values() else "Indicatif")
+    "How progress is shown, as files name it; the engine has one form."
+    return _FORMATS.get(checked(value, str), value if value in _FORMATS.values() else "Indicatif")
+
+
+class _FormatOption(Option):
+    "How progress is shown."
+
+    def shown(self, value):
+        "The value as a caller reads it."
+        return next(name for name, written in _FORMATS.items() if written == value)
 
 # %% ../../nbs/compat/18_hf_trainers.ipynb #42ed581e
 class BpeTrainer(Trainer):
@@ -150,7 +162,7 @@ class BpeTrainer(Trainer):
     min_frequency = Option(whole_number, 0)
     vocab_size = Option(whole_number, 30000)
     show_progress = Option(a_flag, True)
-    progress_format = Option(_progress_format, "indicatif")
+    progress_format = _FormatOption(_progress_format, "indicatif")
     special_tokens = Option(_special_tokens, [])
     limit_alphabet = Option(a_whole_number_or_none, None)
     initial_alphabet = Option(_alphabet, [])

@@ -230,7 +230,44 @@ PreTokenizedString("abc").split(lambda i, n: 3)
 PreTokenizedString("abc").split(lambda n: [n])
 PreTokenizedString("abc").tokenize(lambda s: [3])
 PreTokenizedString("abc").to_encoding()
-d.DecodeStream().step(Tokenizer(m.BPE()), "a")""".splitlines()
+d.DecodeStream().step(Tokenizer(m.BPE()), "a")
+q.BertProcessing(("b", 1), ("a", 0)).process(None)
+q.BertProcessing(("b", 1), ("a", 0)).process(None, Encoding())
+q.TemplateProcessing("$A", "$A $B").process(Encoding(), 3)
+Tokenizer(m.BPE()).post_process(None)
+Tokenizer(m.BPE()).post_process(None, Encoding())
+Tokenizer(m.BPE()).post_process(Encoding(), None, False).ids
+Tokenizer(m.BPE()).add_tokens(["\\ud800"])
+Tokenizer(m.BPE()).add_special_tokens([AddedToken("a"), "a", "a"])
+Tokenizer(m.BPE()).token_to_id("\\ud800")
+Tokenizer(m.BPE()).decode([1], None)
+Tokenizer(m.BPE()).train(["nothing.txt", 3])
+Tokenizer(m.BPE()).train([])
+n.NFC().normalize_str("\\ud800")
+n.Prepend("\\ud800")
+p.Whitespace().pre_tokenize_str("\\ud800")
+d.Fuse().decode(["\\ud800"])
+NormalizedString("\\ud800")
+PreTokenizedString("abc").to_encoding("a")
+d.DecodeStream(skip_special_tokens=3)
+d.DecodeStream().step(Tokenizer(m.BPE()), -1)
+d.DecodeStream().step(Tokenizer(m.BPE()), ["a"])
+m.WordPiece(unk_token=3)
+m.WordLevel("vocab.json", 3)
+m.BPE("vocab.json", [])
+m.BPE({}, "merges.txt")
+m.Unigram("ab")
+m.Unigram([["a", -1.0]])
+m.Unigram([("a", -1.0, 2)])
+m.Unigram({"a": -1.0})
+m.Unigram([("a", "b")])
+m.Unigram([("a", -1.0)], alpha="x")
+m.Unigram(byte_fallback=True)
+m.Unigram(byte_fallback=3)
+m.Unigram(unk_id="x")
+t.BpeTrainer(initial_alphabet="ab")
+t.BpeTrainer(progress_format="json").progress_format
+t.BpeTrainer().progress_format""".splitlines()
 
 
 def outcome(library, expression):
@@ -248,6 +285,28 @@ def outcome(library, expression):
 @pytest.mark.parametrize("expression", SAME)
 def test_values_and_errors_are_the_same(theirs, expression):
     assert outcome(face, expression) == outcome(theirs, expression)
+
+
+def test_a_text_that_names_a_file_is_a_text(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pug").write_text("hug")
+    tok = face.Tokenizer(face.models.WordLevel(unk_token="u"))
+    tok.train_from_iterator(["pug"], face.trainers.WordLevelTrainer(show_progress=False))
+    assert tok.get_vocab() == {"pug": 0}
+
+
+def test_functions_that_fail_are_named():
+    for name, func in (("filter", lambda c: 3), ("map", lambda c: None), ("map", lambda c: 1 / 0)):
+        with pytest.raises(Exception, match=f"`{name}` expect a callable"):
+            getattr(face.NormalizedString("abc"), name)(func)
+
+
+def test_options_that_a_trainer_does_not_have():
+    trainer = face.trainers.WordPieceTrainer()
+    with pytest.raises(AttributeError, match="max_token_length"):
+        _ = trainer.max_token_length
+    with pytest.raises(AttributeError, match="max_token_length"):
+        trainer.max_token_length = 3
 
 
 def cut_pair(lib, texts, most, stride, strategy, direction, special):
