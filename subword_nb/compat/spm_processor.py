@@ -115,6 +115,9 @@ def _check_edges(m, options):
 def _options_of(add_bos, add_eos, reverse, emit_unk_piece):
     "The options of a call, in the order in which they are done."
     flags = {"unk": emit_unk_piece, "reverse": reverse, "bos": add_bos, "eos": add_eos}
+    for flag in (reverse, add_bos, add_eos):
+        if flag is not None and not hasattr(flag, "__bool__"):
+            raise TypeError(f"add_bos, add_eos and reverse must be bool, got {flag!r}")
     return [name for name, flag in flags.items() if flag]
 
 
@@ -667,7 +670,7 @@ class SentencePieceProcessor:
         kind = _checked_type(out_type, return_type, self._out_type)
         if kind == "offset_mapping":
             raise ValueError("return_type='offset_mapping' is for encode; ask nbest_encode for 'proto'")
-        n = max(1, self._nbest_size if nbest_size is None else nbest_size)
+        n = max(1, index(self._nbest_size if nbest_size is None else nbest_size))
         if n > _MAX_NBEST:
             raise RuntimeError(f"nbest_size must be at most {_MAX_NBEST}, got {n}")
         options = self._call_options(add_bos, add_eos, reverse, emit_unk_piece)

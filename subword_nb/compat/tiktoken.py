@@ -69,7 +69,7 @@ def _check_text(text):
 
 def _check_threads(num_threads):
     "Refuse a number of threads that is none."
-    if num_threads <= 0:
+    if num_threads is not None and num_threads <= 0:
         raise ValueError(f"num_threads must be greater than 0, got {num_threads}")
 
 # %% ../../nbs/compat/00_tiktoken.ipynb #d8cf4884
@@ -157,7 +157,7 @@ class Encoding:
         _check_threads(num_threads)
         texts = list(text)
         allowed = self._allowed(texts, allowed_special, disallowed_special)
-        threads = min(num_threads, cpu_count())
+        threads = cpu_count() if num_threads is None else min(num_threads, cpu_count())
         try:
             found = self._tok.encode_batch(texts, allowed_special=allowed, threads=threads)
         except ValueError:
@@ -226,9 +226,9 @@ class Encoding:
         try:
             return self._tok.decode_bytes([token])
         except KeyError:
-            if token >= 0:
+            if 0 <= token < 2**32:
                 raise KeyError(str(token)) from None
-            found: Exception = OverflowError(f"an id must not be negative, got {token}")
+            found: Exception = OverflowError(f"an id must be from 0 to 4294967295, got {token}")
         except ValueError:
             found = TypeError(f"an id must be an int, got {type(token).__name__}")
         raise found
@@ -313,7 +313,7 @@ class Encoding:
             allowed = self.special_tokens_set
         if isinstance(disallowed, str) and disallowed == "all":
             disallowed = self.special_tokens_set - allowed
-        barred = _any_of(frozenset(disallowed))
+        barred = _any_of(frozenset(disallowed or ()))
         for text in texts if barred else ():
             found = barred.search(text)
             if found:
@@ -405,9 +405,9 @@ def _decoding_error(error, tokens):
     "tiktoken's error for ids that cannot be decoded."
     if not isinstance(error, KeyError):
         return TypeError(f"tokens must be a sequence of ints: {error}")
-    negative = next((token for token in tokens if token < 0), None)
-    if negative is not None:  # refused before anything is looked up
-        return OverflowError(f"an id must not be negative, got {negative}")
+    outside = next((token for token in tokens if not 0 <= token < 2**32), None)
+    if outside is not None:  # refused before anything is looked up
+        return OverflowError(f"an id must be from 0 to 4294967295, got {outside}")
     unknown = str(error.args[0]).rpartition("got ")[2]
     return KeyError(f"Invalid token for decoding: {unknown}")
 

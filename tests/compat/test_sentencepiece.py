@@ -233,6 +233,8 @@ def test_errors_are_of_the_same_kind(both):
         ("encode", ("a",), {"out_type": "serialized_proto", "add_bos": True}),
         ("encode", ([],), {}),
         ("nbest_encode", ("a",), {"nbest_size": 513}),
+        ("nbest_encode", ("a",), {"nbest_size": 1.5}),
+        *(("encode", ("a",), {name: "x"}) for name in ("add_bos", "add_eos", "reverse", "emit_unk_piece")),
         ("nbest_encode", ("a",), {"nbest_size": 2, "out_type": "offset_mapping"}),
         ("parallel_encode", ("a",), {}),
         ("parallel_encode", ("a",), {"chunk_len": 0}),
