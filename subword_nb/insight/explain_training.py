@@ -559,8 +559,8 @@ def _drawings(e):
             title += "; = is worth the same"
         return [draw_merge_tree(_tree_of(e, f["tree"])), draw_bars(best, title=title)]
     if e.kind in ("kept", "fell") and f["rounds"]:
-        dropout_rngs = [(str(r["round"]), r["probability"]) for r in f["rounds"]]
-        return [draw_bars(dropout_rngs, title="Probability after EM, round by round")]
+        probabilitiess = [(str(r["round"]), r["probability"]) for r in f["rounds"]]
+        return [draw_bars(probabilitiess, title="Probability after EM, round by round")]
     return []
 
 
@@ -644,7 +644,7 @@ def _plot(e, ax):
             f"the piece must come from a merge or from Unigram, got one of the kind {e.kind!r}, with nothing to plot; "
             "print the explanation"
         )
-    ax = ax or plt.subplots(figsize=(6, 3))[1]
+    ax = ax or plt.subplots(figsize=(6, 3), layout="constrained")[1]
     if e.kind == "merge":
         arrays, step = e.trace.arrays, e.facts["step"]
         worth = arrays["worth"].tolist()
@@ -662,17 +662,17 @@ def _plot(e, ax):
         )
         return ax
     rounds = [r["round"] for r in e.facts["rounds"]]
-    dropout_rng = [r["probability"] for r in e.facts["rounds"]]
-    ax.plot(rounds, dropout_rng, "o-")
+    probabilities = [r["probability"] for r in e.facts["rounds"]]
+    ax.plot(rounds, probabilities, "o-")
     ax.set(
         xticks=rounds,
-        yscale=_scale(dropout_rng),
+        yscale=_scale(probabilities),
         xlabel="round",
         ylabel="probability after EM",
         title=_shown(e, e.piece),
     )
-    if _scale(dropout_rng) == "linear":
-        ax.set_ylim(0, 1.1 * max(dropout_rng))
+    if _scale(probabilities) == "linear":
+        ax.set_ylim(0, 1.1 * max(probabilities))
     return ax
 
 # %% ../../nbs/insight/05_explain_training.ipynb #c5133095
