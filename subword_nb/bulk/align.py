@@ -43,7 +43,7 @@ def _words(a):
 
 # %% ../../nbs/bulk/10_align.ipynb #43a301de
 class LazyArrays(Mapping):
-    "Arrays by name, each made when it is first asked for."
+    "Arrays by name, each made on first access."
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class _Run:
         self.ids, self.offsets = np.empty(capacity, np.uint32), np.empty((capacity, 2), np.int64)
 
     def _reserve(self, capacity):
-        "Make room for so many tokens."
+        "Reserve capacity for so many tokens."
         import numpy as np
 
         n = int(self.state[0])
@@ -228,7 +228,7 @@ def _items(bulk, text):
 
 
 def _encoded(coder, table, work, dummy_prefix):
-    "What a coder makes of the parts of a text, and where each part ends."
+    "The output of a coder for the parts of a text, and the end of each part."
     from subword_nb.core.simd import IdBuffer
 
     if not work.texts:
@@ -271,7 +271,7 @@ def _find_others(numbers, sizes, lengths, ids, rows, info, span_bytes, found, st
 
 
 class _Counting:
-    "Rescores the spans of one run, and notes how many ids and bytes each has."
+    "Rescores the spans of one run, and records how many ids and bytes each has."
 
     def __init__(self, rescorer):
         self.rescorer, self.sums = rescorer, rescorer.sums
@@ -479,7 +479,7 @@ def _trimmed(names):
 # %% ../../nbs/bulk/10_align.ipynb #a02ca20e
 @jit.entry("int64[:,:], uint32[:], int64[:], int64[:], bool")
 def _trim(offsets, pieces, lead, trail, prefix):
-    "Take spaces out of offsets, as `trim_offsets` does."
+    "Remove spaces from offsets, as `trim_offsets` does."
     for i in range(len(pieces)):
         before, behind = lead[pieces[i]], trail[pieces[i]]
         if before == 0 and behind == 0:
@@ -560,9 +560,9 @@ def _stays(bulk, text):
 # %% ../../nbs/bulk/10_align.ipynb #ce8901a3
 def align_long(
     c: Encoder,  # Of a tokenizer without truncation and padding; it has a tier of kernels
-    text: str,  # One text; nothing is said about one that is not Unicode
+    text: str,  # One text, valid Unicode
     *,
-    add_special_tokens: bool = True,  # Add what the post-processor says
+    add_special_tokens: bool = True,  # Add the tokens of the post-processor
 ) -> LongEncoding | None:  # None: only the pipeline is certain
     "The tokens of a long text with their places."
     from subword_nb.bulk.span_places import Places, Unsure
@@ -600,7 +600,7 @@ def align(
     text: str | bytes | list[str],  # One text, or with `is_pretokenized` its words
     pair: str | bytes | list[str] | None = None,  # A second text
     *,
-    add_special_tokens: bool = True,  # Add what the post-processor says
+    add_special_tokens: bool = True,  # Add the tokens of the post-processor
     # A text is a list of words, which are not joined; offsets count in each word
     is_pretokenized: bool = False,
     allowed_special: str | Collection[str] | None = None,  # Special tokens that are found, as for `encode`
@@ -608,10 +608,10 @@ def align(
     disallowed_special: str | Collection[str] = (),
     dropout: float | None = None,  # Instead of the model's own; BPE only
     seed: int | None = None,  # Makes dropout repeatable
-    # For what is not Unicode: "strict", "replace", "ignore", or "bytes": as for `encode`, with offsets in bytes
+    # For invalid Unicode: "strict", "replace", "ignore", or "bytes": as for `encode`, with offsets in bytes
     errors: str = "strict",
 ) -> Encoding:  # Ids, pieces, offsets, masks
-    "All that can be said about the tokens of a text."
+    "The columns of the tokens of a text."
     if errors == "bytes" and isinstance(text, str) and pair is None:
         byte_model(tok)  # refuses any other
         errors = "strict"

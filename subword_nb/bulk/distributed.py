@@ -356,7 +356,7 @@ def _write(tok, part, run, writer):
 def encode_part(
     tok: Engine,  # A tokenizer
     part: EncodePart,  # From `plan_parts`
-    out: Path,  # The folder of shards, which holds `_work`
+    out: Path,  # The folder of shards, which contains `_work`
     run: EncodeRun,  # Inputs and options
 ) -> Shard:  # Its record, which is written too
     "Encode one part into its shard."
@@ -414,7 +414,7 @@ _RECORDED = ("format", "separator", "field", "append", "add_special_tokens", "al
 
 
 def _options(run):
-    "The options on which ids depend, as records hold them."
+    "The options on which ids depend, as stored in records."
     return {key: run.header[key] for key in _RECORDED} | {
         "dtype": {"<u2": "uint16", "<u4": "uint32"}[run.layout.dtype]
     }
@@ -535,7 +535,7 @@ def encode_parts(
     # For bytes that are not Unicode: "strict", "replace", "ignore", or "bytes", as for `encode_files`
     errors: str = "strict",
     part_bytes: int = 1 << 26,  # Approximate bytes of text of a part
-    overwrite: bool = False,  # Replace shards that do not fit; those that fit are kept
+    overwrite: bool = False,  # Replace shards that do not fit; reuse those that do
     # False: this process; None: processes of this machine; a `distributed.Client`
     client=False,
     n_workers: int | None = None,  # Number of processes started here; None: one per CPU

@@ -66,7 +66,7 @@ _READ = 1 << 20  # Bytes of text that are read at a time
 def cut_documents(
     blocks: Iterable[bytes],  # The stream, in blocks of any size
     separator: bytes | None,  # Between documents; None: all of it is one document
-    longest: int,  # A document of at least this many bytes comes in sections
+    longest: int,  # A document of at least this many bytes is yielded in sections
 ) -> Iterator[Cut]:  # Whole documents in groups; sections in a row, the last with whole=True
     "Find documents in a stream, in bounded memory."
     width = len(separator or b"")
@@ -222,7 +222,7 @@ def _groups(tok, run, texts):
 
 
 def _rows(tok, run, texts):
-    "The ids of texts, each as `encode` gives them, and where they end."
+    "The ids of texts, each as returned by `encode`, and their ends."
     import numpy as np
 
     batches = [
@@ -259,11 +259,13 @@ def _parts(section):
 
 
 def _long(tok, run, writer, item, found):
-    "Encode and write a document that comes in sections; returns the last of them."
+    "Encode and write a document in sections; returns the last section."
     import numpy as np
     from subword_nb.pipeline.encoder import encode_blocks
 
-    first = item._replace(cut=item.cut._replace(docs=[]))  # without its bytes, which would be held to the end
+    first = item._replace(
+        cut=item.cut._replace(docs=[])
+    )  # without its bytes, which would stay in memory to the end
     is_row = is_json_lines(first.path)
     is_whole = is_row or run.errors == "bytes" or tok.truncation is not None or tok.padding is not None
 
@@ -531,7 +533,7 @@ def encode_files(
     errors: str = "strict",
     threads: int | None = None,  # As for `encode_batch`
     progress: bool | None = None,  # Show a progress bar; None: if it takes longer than two seconds
-    resume: bool = True,  # Finish what an interrupted call with the same arguments began; False: start anew
+    resume: bool = True,  # Finish an interrupted call with the same arguments; False: start again
     overwrite: bool = False,  # Replace an existing output, once the new one is complete
 ) -> EncodedFiles:  # The files
     "Encode files to files of ids, in bounded memory; an interrupted call resumes where it stopped."

@@ -328,7 +328,7 @@ class Journal:
         layout: Layout,  # The output
         header: dict,  # Everything on which the result depends, as JSON data
         *,
-        resume: bool = True,  # Continue from an earlier journal; False: start anew
+        resume: bool = True,  # Continue from an earlier journal; False: start again
     ):
         self.folder = layout.folder
         self.file = _open_log(self.folder)
@@ -385,7 +385,7 @@ def _end(journal):
 
 # %% ../../nbs/bulk/12_id_files.ipynb #42a0bfba
 def _resume(journal, folder, header, resume):
-    "Read the journal of an earlier run, if it was the same; start anew if there is none."
+    "Read the journal of an earlier run, if it was the same; start a new one if there is none."
     lock_file(journal.file, folder)
     lines, size = _whole_lines(journal.file) if resume else ([], 0)
     journal.resumed = bool(lines)

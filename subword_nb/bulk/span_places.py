@@ -105,7 +105,7 @@ def rows_of_ids(
     span: str,  # A span that does not begin a text
     ids: list[int],  # The ids of its tokens
 ) -> list:  # As the first that `span_rows` returns
-    "The tokens of a span whose ids are given."
+    "The tokens of a span with known ids."
     c = places.c
     before = "a" if _cuts_before(places, span[:1]) else ""
     part = Aligned(before + span, None, 1)
@@ -459,12 +459,12 @@ def gather_tokens(
     first: int,  # The span to begin with
     end: int,  # After the last
     rows: "np.ndarray",  # Of `Places`, its rows one after the other; as the next
-    info: "np.ndarray",  # What it says about spans
-    ids: "np.ndarray",  # uint32: takes the ids of tokens
-    offsets: "np.ndarray",  # (len(ids), 2) int64: takes their places
+    info: "np.ndarray",  # Its data about spans
+    ids: "np.ndarray",  # uint32: receives the ids of tokens
+    offsets: "np.ndarray",  # (len(ids), 2) int64: receives their offsets
     # int64: how many tokens there are, the character where the next span begins, how many spans were linked
     state: "np.ndarray",
-) -> int:  # The first span that there is no capacity for; `end` if all are written
+) -> int:  # The first span without capacity; `end` if all are written
     "Write the ids and offsets of spans, shifted to their places."
     o, char, linked = state[0], state[1], state[2]
     i = first
@@ -498,9 +498,9 @@ def gather_words(
     first: int,  # The span to begin with
     end: int,  # After the last
     rows: "np.ndarray",  # Of `Places`, as the next
-    info: "np.ndarray",  # What it says about spans
-    pieces: "np.ndarray",  # uint32: takes the numbers of pieces
-    words: "np.ndarray",  # int64: takes the numbers of words
+    info: "np.ndarray",  # Its data about spans
+    pieces: "np.ndarray",  # uint32: receives the numbers of pieces
+    words: "np.ndarray",  # int64: receives the numbers of words
     o: int,  # Where to begin in both
     split: int,  # The number of the first word
 ) -> tuple:  # Where the next token belongs, and the number of the next word
@@ -565,7 +565,7 @@ def _spell_bytes(places):
 
 
 def _agrees(places, known, how, limit, spans):
-    "Does a rule give simple spans the offsets of the pipeline?"
+    "Does a rule compute the pipeline's offsets for simple spans?"
 
     wanted, m = [known(s) for s in spans], len(spans)
     if not wanted or not wanted[0][0]:

@@ -31,7 +31,7 @@ def audit_command(
     *,
     # A tokenizer
     tokenizer: Annotated[str, typer.Argument(metavar="FILE", help=TOKENIZER_HELP, show_default=False)],
-    # What it was trained on, or will read
+    # Training text, or a sample of the texts that it will encode
     corpus: Annotated[
         list[str] | None,
         typer.Argument(
@@ -43,7 +43,7 @@ def audit_command(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, for programs.")] = False,  # Plain data
     out: Annotated[Path | None, opt("Write to this file.", "--out", "-o")] = None,  # Where to write
 ) -> None:  # It prints a table
-    "Say what is wrong with a vocabulary."
+    "Report the faults of a vocabulary."
     from subword_nb.corpus.sources import Corpus, files
     from subword_nb.insight.audit import audit
 

@@ -533,7 +533,7 @@ def bench_command(
         Path | None,
         typer.Option("--compare", help="A file of an earlier --json: how rates changed.", show_default=False),
     ] = None,
-    # What is learned
+    # Algorithm
     train: Annotated[
         list[str] | None,
         typer.Option(

@@ -211,7 +211,7 @@ def snippets(
     *,
     most: int = 2000,  # Maximum number
 ) -> list[str]:  # From all over the text, each just after a space if one is near, all different
-    "Take short strings out of a text."
+    "Choose short strings from a text."
     step = max(size + 1, len(text) // most)
     begins = (text.find(" ", a, a + step) + 1 or a for a in range(0, len(text) - size + 1, step))
     found = (text[b : b + size] for b in begins if b + size <= len(text))
@@ -270,7 +270,7 @@ def passes(
     look: Callable,  # Called with the first result; returns a dict
     *,
     repeats: int = 5,  # Maximum number of warm passes
-    seconds: float = 10.0,  # No new warm pass is started after so many seconds; there is always one
+    seconds: float = 10.0,  # No new warm pass starts after so many seconds; there is always one
 ) -> dict:  # cpu and wall: seconds of each pass, the first one first; memory: bytes; and the result of `look`
     "Time a first pass and warm ones."
     _forget_peak()

@@ -183,7 +183,7 @@ def _exit_code(run):
 def stdin_bytes(
     command: str,  # The command that reads, for its help in the error
     *,
-    asked: bool = False,  # The user asked for standard input, so a keyboard is fine
+    asked: bool = False,  # The user requested standard input, so a keyboard is fine
 ) -> bytes:  # All of standard input
     "Read standard input; a terminal is an error, so that no command waits for typing unasked."
     if sys.stdin is None or (sys.stdin.isatty() and not asked):

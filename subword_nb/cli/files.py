@@ -126,7 +126,7 @@ def convert_command(
 def save_anyway(
     tok,  # A tokenizer that was just trained
     out: str | Path,  # Path of the file
-) -> Any:  # A `Written`: its path, and notes on what the file does not contain
+) -> Any:  # A `Written`: its path, and notes on losses
     "Write a trained tokenizer, in another format if necessary."
     from subword_nb.formats.export import write_file
 
@@ -173,7 +173,7 @@ def _stopped(out: Path, e: BaseException) -> None:
 
 # %% ../../nbs/cli/04_files.ipynb #44a18345
 def encode_files_command(
-    # What is encoded
+    # Input files
     files: Annotated[
         list[str],
         typer.Argument(
@@ -235,7 +235,7 @@ def encode_files_command(
     bare: BareOption = False,
     # Threads
     threads: Annotated[int | None, typer.Option(help="How many threads encode.", show_default=False)] = None,
-    # Start anew
+    # Start again
     restart: Annotated[
         bool, typer.Option("--restart", help="Do not go on with an interrupted run, start anew.")
     ] = False,
@@ -249,7 +249,7 @@ def encode_files_command(
             "or bytes (byte-level vocabularies spell them)."
         ),
     ] = "strict",
-) -> None:  # Prints what was written
+) -> None:  # Prints the written files
     "Turn text files into files of ids."
     from subword_nb.bulk.encode_files import encode_files
     from subword_nb.tokenizer.tokenizer import Tokenizer
@@ -285,7 +285,7 @@ def encode_files_command(
     )
 
 # %% ../../nbs/cli/04_files.ipynb #bf0caea1
-def warm_up_command() -> None:  # Prints what is compiled
+def warm_up_command() -> None:  # Prints the compiled kernels
     "Load the kernels, and build their library where there is none."
     with progress_lines("subword-nb warm-up"):
         names = import_module("subword_nb").warm_up()

@@ -131,7 +131,7 @@ for name, (command, examples) in TRAIN_COMMANDS.items():
 
 # %% ../../nbs/cli/10_main.ipynb #de6bb3bd
 def _rows(tok, texts: Iterator[str], options: dict) -> list:
-    "The ids of each document; each gets a seed of its own, derived from the one given."
+    "The ids of each document; each gets its own seed, derived from the option."
     if "alpha" in options:
         rng = random.Random(options["seed"])
         return [tok.sample(text, **{**options, "seed": rng.getrandbits(63)}).ids for text in texts]
@@ -269,7 +269,7 @@ def _inspect_command(
     ],
     as_json: JsonOption = False,
 ) -> None:
-    "Show what a tokenizer file contains."
+    "Show the contents of a tokenizer file."
     facts = load_tokenizer(path, "inspect").inspect()
     if Path(path).is_file():
         facts = {"file": path, "bytes": Path(path).stat().st_size} | facts

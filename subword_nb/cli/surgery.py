@@ -60,7 +60,7 @@ _KeepIdsOption = Annotated[bool, typer.Option("--keep-ids", help="Leave holes in
 
 # %% ../../nbs/cli/09_surgery.ipynb #2b544451
 def _checked(command: str, out: str | None, *maps: Path | None) -> str:
-    "Check where results go, before any work is done."
+    "Check the output paths before any work is done."
     if out is None:
         raise ValueError(f"--out must be given, {command} needs a place for the result: add -o new.json")
     for path, name in zip(maps, ("--id-map", "--other-id-map"), strict=False):
@@ -83,7 +83,7 @@ def _source(corpus: list[str] | None, field: str | None) -> Any:
 
 
 def _finish(new: Any, out: str, old: Any, maps: dict[Path | None, Any]) -> None:
-    "Write a tokenizer and its maps, and say what was done."
+    "Write a tokenizer and its maps, and print a summary."
     made = [(path, tok.id_map(new)) for path, tok in maps.items() if path is not None]
     written = save_anyway(new, out)
     for note in written.notes:
@@ -96,17 +96,17 @@ def _finish(new: Any, out: str, old: Any, maps: dict[Path | None, Any]) -> None:
 def prune_command(
     *,
     tokenizer: _TokenizerArgument,  # A tokenizer
-    corpus: _CorpusArgument = None,  # What it will be used for
+    corpus: _CorpusArgument = None,  # A sample of the texts that it will encode
     # Number of pieces
     vocab_size: Annotated[int | None, opt("Pieces to keep, special tokens included.")] = None,
     out: _OutOption = None,  # Where to write
     id_map: _MapOption = None,  # Where to write the map
-    keep: _KeepOption = None,  # Pieces that stay
+    keep: _KeepOption = None,  # Pieces that are never removed
     exact: _ExactOption = False,  # As for `prune`
     keep_ids: _KeepIdsOption = False,  # Do not renumber
     field: _FieldOption = None,  # As for `Corpus`
 ) -> None:  # Prints the result
-    "Remove what is used least."
+    "Remove the pieces that are used least."
     if vocab_size is None:
         raise ValueError("--vocab-size must be given, prune needs a size: add --vocab-size 8000")
     out, tok = _checked("prune", out, id_map), load_tokenizer(tokenizer, "prune")
@@ -117,19 +117,19 @@ def prune_command(
 def shrink_command(
     *,
     tokenizer: _TokenizerArgument,  # A tokenizer
-    corpus: _CorpusArgument = None,  # What it will be used for
+    corpus: _CorpusArgument = None,  # A sample of the texts that it will encode
     # Share of tokens
     coverage: Annotated[
         float, typer.Option(help="Share of the corpus's tokens that stay as they are.")
     ] = 1.0,
     out: _OutOption = None,  # Where to write
     id_map: _MapOption = None,  # Where to write the map
-    keep: _KeepOption = None,  # Pieces that stay
+    keep: _KeepOption = None,  # Pieces that are never removed
     exact: _ExactOption = False,  # As for `prune`
     keep_ids: _KeepIdsOption = False,  # Do not renumber
     field: _FieldOption = None,  # As for `Corpus`
 ) -> None:  # Prints the result
-    "Keep what a corpus needs."
+    "Keep only the pieces that a corpus needs."
     if not corpus:
         raise ValueError('CORPUS must be given, shrink needs texts: add "texts/*.txt"')
     out, tok = _checked("shrink", out, id_map), load_tokenizer(tokenizer, "shrink")

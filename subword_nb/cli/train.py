@@ -241,7 +241,7 @@ def train_command(
             show_default=False,
         ),
     ] = None,
-    # What is done to text
+    # Normalizer
     normalizer: Annotated[str | None, opt("bert, nfc, nfkc, lowercase, … or none.")] = None,
     # How it is split
     pre_tokenizer: Annotated[
@@ -260,7 +260,7 @@ def train_command(
     field: Annotated[
         str | None, opt("Field of JSON lines, or column of tables, that holds the text; a.b is b within a.")
     ] = None,
-    # What a document is
+    # Unit of a document
     documents: Annotated[
         str | None,
         opt(
@@ -289,11 +289,11 @@ def train_command(
     max_pretoken_bytes: Annotated[
         int | None, opt("Leave out pretokens of more bytes, 65536 if not given; a warning says how many.")
     ] = None,
-    # Where to go on from
+    # Folder to continue from
     checkpoint: Annotated[
         Path | None, opt("A folder: what the run has reached is kept there, and the same command goes on.")
     ] = None,
-    # Where the trace goes
+    # Path of the trace
     trace: Annotated[
         Path | None, opt("A file (.npz): what is needed to explain later why a piece came in.")
     ] = None,
@@ -481,13 +481,13 @@ def count_command(
             help="What the counts are for: bpe, char_bpe, wordpiece, unigram, wordlevel, pathpiece, mingram."
         ),
     ] = "bpe",
-    normalizer: Annotated[str | None, opt("As for train.")] = None,  # What is done to text
+    normalizer: Annotated[str | None, opt("As for train.")] = None,  # Normalizer
     pre_tokenizer: Annotated[str | None, opt("As for train.")] = None,  # How it is split
     # Where the text is
     field: Annotated[
         str | None, opt("Field of JSON lines, or column of tables, that holds the text.")
     ] = None,
-    documents: Annotated[str | None, opt("lines or whole, as for train.")] = None,  # What a document is
+    documents: Annotated[str | None, opt("lines or whole, as for train.")] = None,  # Unit of a document
     # A part of the corpus
     sample: Annotated[str | None, opt("Count this share of the documents, or so many.")] = None,
     seed: Annotated[int, typer.Option(help="Another seed, another sample.")] = 0,  # Which part

@@ -233,7 +233,7 @@ class BaseTokenizer:
         self,
         encoding: Encoding,  # Of the first text
         pair: Encoding | None = None,  # Of the second text
-        add_special_tokens: bool = True,  # Add what the post-processor says
+        add_special_tokens: bool = True,  # Add the tokens of the post-processor
     ) -> Encoding:  # Cut, put together, filled up
         "Run the steps after the model."
         return self._tokenizer.post_process(encoding, pair, add_special_tokens)

@@ -113,7 +113,7 @@ def _cut_ref(counts, pieces, target, shrinking_factor, longest):
 # %% ../../nbs/compat/09_hf_unigram.ipynb #cea5ffb3
 def learn_pieces_ref(
     counts: Mapping[str, int],  # pretoken → how often it occurs
-    vocab_size: int,  # Number of pieces wanted
+    vocab_size: int,  # Requested number of pieces
     *,
     shrinking_factor: float = 0.75,  # Share of the pieces that survives a round
     n_sub_iterations: int = 2,  # EM steps in a round
@@ -258,7 +258,7 @@ def _cut(s, target, shrinking_factor):
 # %% ../../nbs/compat/09_hf_unigram.ipynb #3c18e43c
 def learn_pieces(
     counts: Mapping[str, int],  # pretoken → how often it occurs
-    vocab_size: int,  # Number of pieces wanted
+    vocab_size: int,  # Requested number of pieces
     *,
     shrinking_factor: float = 0.75,  # Share of the pieces that survives a round
     n_sub_iterations: int = 2,  # EM steps in a round
@@ -291,7 +291,7 @@ def learn_pieces(
 def chosen_pieces(
     learned: list[tuple[str, float]],  # From `learn_pieces`
     characters: set[str],  # Those that are in any case pieces
-    size: int,  # Number of pieces wanted
+    size: int,  # Requested number of pieces
     special: Collection[str] = (),  # Spellings that are not learned
 ) -> list[tuple[str, float]]:  # By falling score
     "All characters, and the most needed pieces."

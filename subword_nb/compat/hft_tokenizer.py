@@ -804,7 +804,7 @@ class PreTrainedTokenizerFast:
         add_generation_prompt: bool = False,  # End with what opens the model's answer
         continue_final_message: bool | str = False,  # Leave the last message, or a field of it, open
         tokenize: bool = True,  # False: return texts
-        sanitize_control_tokens: bool = True,  # False: words from outside give commands, too
+        sanitize_control_tokens: bool = True,  # False: messages may produce special tokens, too
         padding: bool | str = False,  # As in a call
         truncation: bool = False,  # As in a call
         max_length: int | None = None,  # As in a call

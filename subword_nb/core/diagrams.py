@@ -31,7 +31,7 @@ def _chip(x: float, y: float, width: float, label: str, note: str = "", strong: 
 
 
 def _chip_width(label: str, note: str = "") -> float:
-    "How many pixels a chip needs."
+    "The width of a chip in pixels."
     return 8.6 * cell_width(label) + 6.8 * cell_width(note) + 6 * bool(label and note) + 12
 
 # %% ../../nbs/core/08_diagrams.ipynb #cbd4e979

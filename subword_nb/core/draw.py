@@ -74,7 +74,7 @@ def _spell(text: str, space: str = "·", most: int = 4) -> str:
 def printable(
     piece: str | bytes,  # a piece; bytes are read as UTF-8 and what is not UTF-8 is shown in hexadecimal
     *,
-    space: str = "·",  # what a space looks like
+    space: str = "·",  # how a space is shown
 ) -> str:  # the label: no controls, no invisible characters, no mark without a base
     "A label for a piece that is safe to show anywhere."
     if isinstance(piece, str):
@@ -119,12 +119,12 @@ _CHIP = (
 def cell_width(
     text: str,  # a label
 ) -> int:  # wide characters count two, combining marks none
-    "How many terminal cells a label takes."
+    "The number of terminal cells of a label."
     return sum(map(_cells, text))
 
 
 def _cells(char) -> int:
-    "How many terminal cells a character takes."
+    "The number of terminal cells of a character."
     if category(char) in ("Mn", "Me"):
         return 0
     return 2 if east_asian_width(char) in "WF" else 1

@@ -36,7 +36,7 @@ def available() -> bool:  # True if kernels run as machine code, False if they r
 
 
 def ready() -> bool:  # False while a library of them is being built
-    "Do kernels run as machine code now? A bulk call with an alternative asks this, which starts building a library if needed."
+    "Do kernels run as machine code now? Called by bulk calls with an alternative; starts building a library if needed."
     if native.library() is not None:
         return True
     return installed() and not native.build_in_background()

@@ -30,7 +30,7 @@ class Limits:
     affix_chars: int = 1_000  # Characters of a prefix or suffix of pieces, such as ##
     merges: int = 1 << 23  # Merge rules
     added_tokens: int = 1 << 20  # Added tokens
-    unknown_fields: int = 10_000  # Unknown protobuf fields that are kept
+    unknown_fields: int = 10_000  # Unknown protobuf fields that are stored
     padding: int = 1 << 20  # Number of tokens to which a file may pad a text, also as a multiple
     pattern_chars: int = 10_000  # Characters of one regular expression
     pattern_steps: int = 100_000  # Its characters and classes, each multiplied by the repeats {n} around it
@@ -123,7 +123,7 @@ class LimitExceeded(ValueError):
 
     def __init__(
         self,
-        what: str,  # What was found, what the limit is, and how to raise it
+        what: str,  # The value, the limit, and how to raise it
     ):
         super().__init__(what)
 
@@ -271,7 +271,7 @@ def check_growth(
 
 # %% ../../nbs/core/01_limits.ipynb #8374d18a
 def warn_ignored(
-    # Paths of keys, such as "post_processor.trim_offsets"; nothing happens if there are none
+    # Paths of keys, such as "post_processor.trim_offsets"; no effect if empty
     ignored: list[str],
     name: str | os.PathLike,  # The file or the component they are in: the warning begins with it
 ) -> None:

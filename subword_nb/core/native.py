@@ -268,7 +268,7 @@ def library_at(
     sources: Path,  # Folder of the package whose kernels these are
     *,
     trusted: bool = False,  # True: anyone who can write to the folder can change the package anyway
-) -> Library | None:  # None if there is none that may be loaded
+) -> Library | None:  # None if none may be loaded
     "Load the library of a folder, if it is safe and fits this process."
     try:
         manifest_path = folder / "kernels.json"

@@ -55,7 +55,7 @@ def _as_bytes(value):
 
 # %% ../../nbs/core/17_table_cache.ipynb #daab67a7
 def table_key(
-    name: str,  # What the tables are
+    name: str,  # Name of the tables
     content: Iterable[Any],  # All that they follow from: texts, bytes, numbers, None, arrays
 ) -> str:  # 64 hexadecimal digits
     "The name of the file of some tables."
@@ -209,7 +209,7 @@ _DAY = 86_400
 
 
 def _read(path):
-    "What is in a file, mapped into memory; None if there is none that may be used."
+    "The content of a file, mapped into memory; None if there is no usable file."
     try:
         if not (is_private(path.parent) and is_private(path)):
             return None
@@ -258,7 +258,7 @@ SMALL = 1 << 16  # Bytes of content below which nothing is stored
 
 
 def stored_tables(
-    name: str,  # What the tables are
+    name: str,  # Name of the tables
     content: Sequence[Any],  # All that they follow from, see `table_key`
     make: "Callable[[], Iterable[np.ndarray]]",  # Computes them
     *,
@@ -309,7 +309,7 @@ def stored_value(
 
 
 def stored_text(
-    name: str,  # What the text is
+    name: str,  # Description of the text
     content: Sequence[Any],  # All that it follows from, see `table_key`
     make: Callable[[], str],  # Computes it
 ) -> str:  # The text

@@ -45,7 +45,7 @@ def decode_text(
     errors: str = "strict",  # "strict" raises an error, "replace" inserts U+FFFD, "ignore" drops
     source: str = "<bytes>",  # The source of the bytes, for error messages
 ) -> str:  # The text
-    "Decode UTF-8; an error says exactly where it stops being UTF-8."
+    "Decode UTF-8; errors name the position of the first invalid byte."
     _check_errors(errors)
     try:
         return data.decode("utf-8", errors)
@@ -82,7 +82,7 @@ def encode_text(
 def valid_text(
     text: str | bytes,  # One text; bytes are UTF-8
     *,
-    errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
+    errors: str = "strict",  # For invalid Unicode: "strict", "replace" or "ignore"
     hint: str = "; for several texts use encode_batch",  # What to add to an error about the type
 ) -> str:  # Without lone surrogates
     "Check that a text can be written as UTF-8, and decode bytes."
@@ -114,7 +114,7 @@ def listed(
 def valid_texts(
     texts: list,  # Texts (str, or UTF-8 bytes)
     *,
-    errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
+    errors: str = "strict",  # For invalid Unicode: "strict", "replace" or "ignore"
 ) -> list[str]:  # The same as text
     "Check several texts; an error names the index of the text."
     out = []
@@ -127,7 +127,7 @@ def valid_texts(
 
 # %% ../../nbs/core/00_unicode.ipynb #da85ef31
 def visible_alphabet() -> dict[int, str]:  # Byte value → its visible character, all 256 of them
-    "Give every byte a printable character: its own if that is visible, else the next one from U+0100."
+    "Assign a printable character to every byte: its own if that is visible, else the next one from U+0100."
     inked = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     rest = sorted({*range(256)} - {*inked})
     return {b: chr(b) for b in inked} | {b: chr(0x100 + k) for k, b in enumerate(rest)}

@@ -305,7 +305,7 @@ def pack_stream(
 # %% ../../nbs/corpus/02_batches.ipynb #96029c8e
 def field_path(
     columns: Mapping,  # Name of each field → its content, for the error
-    texts: list[str],  # The names of those that hold text
+    texts: list[str],  # The names of fields with text
     field: str | None,  # The requested one; None: the default
     where: str,  # Name of the object with these fields, for the error
 ) -> list[str]:  # One name, or several for a field within a field
@@ -466,7 +466,7 @@ def column_batches(
     at: int = 0,  # Number of the first row, for an error
     errors: str = "strict",  # As for `byte_chunks`
     quick: bool = False,  # As for `byte_chunks`
-) -> Iterator[Batch]:  # About a megabyte each; rows that are null hold no document
+) -> Iterator[Batch]:  # About a megabyte each; null rows are skipped
     "Yield the documents of a column."
     import numpy as np
 
@@ -528,7 +528,7 @@ def draw_limit(
     seed: int,  # As for `sampled`
     n: int,  # Number of units in the corpus; not used for a share
 ) -> int:  # From 0 to 2**64
-    "The limit for the numbers of units that are kept."
+    "The limit for the numbers of selected units."
     import numpy as np
 
     if isinstance(sample, float):
@@ -552,8 +552,8 @@ def kept_units(
     seed: int,  # As for `sampled`
     below: int,  # The limit, from `draw_limit`
     first: int = 0,  # The position of the first unit in the corpus
-) -> Iterator[Batch]:  # The kept units, in order
-    "Keep the units whose numbers are below a limit."
+) -> Iterator[Batch]:  # The selected units, in order
+    "Select the units whose numbers are below a limit."
     import numpy as np
 
     for batch in batches:
@@ -567,8 +567,8 @@ def sampled(
     batches: Iterable[Batch],  # A corpus
     sample: float | int,  # A share of its documents, above 0 and at most 1, if a `float`; else their number
     seed: int,  # Another seed, another sample
-) -> Iterator[Batch]:  # The kept documents, in order; for a number of documents, after all have been read
-    "Keep some of the documents."
+) -> Iterator[Batch]:  # The selected documents, in order; for a number of documents, after all have been read
+    "Select some of the documents."
     import numpy as np
 
     if isinstance(sample, float):

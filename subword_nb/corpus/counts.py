@@ -121,7 +121,7 @@ def flatten_counts(
 # %% ../../nbs/corpus/01_counts.ipynb #ffd45743
 def without_long(
     counts: FlatCounts,  # Counts
-    limit: int,  # Bytes of the longest pretoken that is kept; text is measured in UTF-8
+    limit: int,  # Maximum bytes of a pretoken, in UTF-8
 ) -> FlatCounts:  # Without the longer ones, which are added to its `left_out`
     "Leave out long pretokens."
     import numpy as np

@@ -177,7 +177,7 @@ def packed_as(
 # %% ../../nbs/corpus/00_documents.ipynb #fe469fbe
 def read_block(
     stream,  # An open binary file
-    size: int,  # Bytes wanted
+    size: int,  # Requested number of bytes
 ) -> bytes:  # As many bytes as are left, up to `size`
     "Read in small steps, so that Ctrl-C can interrupt between them."
     if not hasattr(stream, "read1"):

@@ -127,7 +127,7 @@ def string_spans(
     pre: PreTokenizer,  # Splits the text
     *,
     model=None,  # The model, which may join words; None: not known
-) -> StringSpans:  # The largest spans that give the same ids
+) -> StringSpans:  # The largest spans with unchanged ids
     "Determine which spans of a string may be cached."
     local, later = word_normalizer(norm)
     if not local:

@@ -555,7 +555,7 @@ class Corpus:
         field: str | None = None,
         # Bytes that are not UTF-8: "strict" raises an error, "replace" inserts U+FFFD, "ignore" drops
         errors: str = "strict",
-        # Keep this share of the documents (0.1), or this number (100_000); of text files, lines; None: everything
+        # Use this share of the documents (0.1), or this number (100_000); of text files, lines; None: all
         sample: float | int | None = None,
         seed: int = 0,  # Seed of the sample
     ):

@@ -110,7 +110,7 @@ class DaskExecutor:
         self,
         client: "Client",  # A `distributed.Client`
         *,
-        timeout: float = 60.0,  # Seconds without any worker after which it gives up
+        timeout: float = 60.0,  # Seconds without any worker after which an error is raised
     ):
         self.client, self.timeout = client, timeout
         # names of tasks must be unique: Dask treats two tasks of the same name as one, across clients

@@ -106,7 +106,7 @@ def kind_of_head(
     *,
     whole: bool = True,  # Is it all of it?
 ) -> str | None:  # One of `KINDS`, "vocab.json" or "merges.txt" for halves of GPT-2's, or None
-    "Tell the kind of a file by its beginning."
+    "Detect the kind of a file from its beginning."
     if _BEGINS.match(head):
         return "tokenizer.json"  # without importing the pages of all other kinds
     if _begins_with_piece(head):
@@ -173,7 +173,7 @@ def _candidates(folder):
 
 
 def _other_half(path, kind):
-    "The other of GPT-2's files, by its name, or the only one beside it that holds such a thing."
+    "The other of GPT-2's files, by its name, or the only one beside it with such content."
     if (named := _partner(path)) and _kind_of_file(named) != kind:
         return named
     wanted = "merges.txt" if kind == "vocab.json" else "vocab.json"
@@ -270,7 +270,7 @@ def _in_folder(folder):
 
 
 def _pair_in(kinds):
-    "GPT-2's two files in a folder, by their names, or by what they hold."
+    "GPT-2's two files in a folder, by their names or contents."
     named = {p.name: (p, kind) for p, kind in kinds.items()}
     for a, b in _PAIRS.items():
         if (
@@ -287,7 +287,7 @@ def _pair_in(kinds):
 
 
 def _alone(item):
-    "The only file of a folder, if it holds codes, or a list of pieces with BERT's unknown one."
+    "The only file of a folder, if it contains codes, or a list of pieces with BERT's unknown one."
     path, kind = item
     with open(path, "rb") as f:
         pieces = f.read(_HEAD).split()
@@ -562,7 +562,7 @@ _COLUMNS = {
     "FNet": ("input_ids", "token_type_ids"),
     **dict.fromkeys(_WITH_TYPE_IDS, ("input_ids", "token_type_ids", "attention_mask")),
 }
-_ENDLESS = 10**20  # A model_max_length beyond it stands for none
+_ENDLESS = 10**20  # A larger model_max_length means none
 
 
 def _class_of(config):
@@ -594,7 +594,7 @@ def _columns(config, kind, path):
 
 
 def _side_of(config, name, stated, default, path):
-    "The side of padding or truncation: as the config says, else as the tokenizer's file does, else as the class does."
+    "The side of padding or truncation: from the config, else the tokenizer's file, else the class."
     side = config.get(name)
     if side is None:
         return stated.direction if stated else default
@@ -689,7 +689,7 @@ def tokenizer_config(
 
 
 def _framed(parts, config, path):
-    "Put bos and eos around texts if the config asks for it and the vocabulary's file does not define it."
+    "Put bos and eos around texts if the config requests it and the vocabulary's file does not define it."
     known = dict(parts.model.piece2id) | {t.content: i for t, i in parts.added_tokens}
     wanted = {
         name: _spelling(config, f"{name}_token", path)

@@ -44,12 +44,12 @@ class Translated(NamedTuple):
     "A tokenizer in the words of a format."
 
     parts: Parts  # The translated parts
-    notes: list  # What the format does not contain, a sentence each
+    notes: list  # Losses of the format, a sentence each
 
 # %% ../../nbs/formats/11_export.ipynb #56639f6e
 def normalizer_steps(
     norm: SentencePieceNormalizer,  # What SentencePiece does to a text
-) -> list:  # Normalizers that tokenizer.json knows, in order
+) -> list:  # Normalizers that exist in tokenizer.json, in order
     "SentencePiece's normalization as steps."
     steps: list = [normalizers.Precompiled(norm.charsmap)] if norm.charsmap else []
     space, at_end = ("▁", "[ ▁]") if norm.escape_whitespaces else (" ", " ")
@@ -89,7 +89,7 @@ def _pre_tokenizer(model, norm):
 
 # %% ../../nbs/formats/11_export.ipynb #d975b491
 def _scores(m):
-    "Scores that give pieces the roles that tokenizer.json has no word for."
+    "Scores with the effect of piece types that tokenizer.json does not have."
     special = {*m.control, *m.unused, *m.user_defined, *BYTE_PIECES, m.unk_piece}
     ordinary = [m.scores[i] for p, i in m.piece2id.items() if p not in special]
     hopeless = 7 * min(ordinary, default=-1.0) - 1
@@ -497,7 +497,7 @@ EXPORTERS = {
 def translate(
     parts: Parts,  # The parts of a tokenizer
     kind: str,  # One of `KINDS`
-) -> Translated:  # The parts as that format has them, and notes on what it cannot express
+) -> Translated:  # The parts as that format expresses them, and notes on losses
     "Translate a tokenizer to another format."
     if kind not in EXPORTERS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
@@ -544,7 +544,7 @@ class Written(NamedTuple):
     "The result of writing a file."
 
     path: Path  # The file, or the folder
-    notes: list  # Notes on what it does not contain
+    notes: list  # Notes on losses
 
 
 _SUFFIXES = {
@@ -679,9 +679,9 @@ def write_file(
     path: str | os.PathLike,  # Where it shall be
     *,
     kind: str | None = None,  # One of `KINDS`; None: by the name
-    base: str | os.PathLike | None = None,  # GGUF: a file whose other keys and tensors are written, too
-) -> Written:  # Where it is, and notes on what it does not contain
-    "Write a tokenizer in any format that can hold it, atomically."
+    base: str | os.PathLike | None = None,  # GGUF: a file whose other keys and tensors are copied
+) -> Written:  # Its path, and notes on losses
+    "Write a tokenizer in any format that can express it, atomically."
     kind = kind or kind_of_name(path)
     if base is not None and kind != "gguf":
         raise ValueError(

@@ -212,7 +212,7 @@ def _pairs(r, only):
 def read_gguf_metadata(
     path: str | os.PathLike,  # A GGUF file
     *,
-    # Keep the keys that begin with this, or with one of these; None: all
+    # Return only keys that begin with this, or with one of these; None: all
     only: str | Iterable[str] | None = None,
 ) -> dict:  # key → value, in the order of the file; arrays of numbers are `array`, others lists
     "Read the metadata in front of the weights, and nothing else of the file."
@@ -257,7 +257,7 @@ def _get(metadata, name, kind, default=None):
 
 
 def _of(metadata, name, kinds, n=None):
-    "An array whose elements are all of one kind, n of them if that is said; None if there is none."
+    "An array whose elements are all of one kind, n of them if n is given; None if missing."
     values = _get(metadata, name, (list, array))
     if values is None:
         return None
@@ -333,7 +333,7 @@ def _id(metadata, name, vocabulary, default=None):
 
 # %% ../../nbs/formats/08_gguf.ipynb #7d2d78c5
 def _around(metadata, vocabulary, add_bos, add_eos, bos=None, eos=None):
-    "The post-processor that puts bos and eos around each text; None if neither is wanted."
+    "The post-processor that puts bos and eos around each text; None if neither is requested."
     wanted = {
         name: _get(metadata, f"add_{name}_token", bool, default)
         for name, default in (("bos", add_bos), ("eos", add_eos))
@@ -368,7 +368,7 @@ _DEFAULTS = {
 
 
 def _proto(metadata, vocabulary, default):
-    "The `.model` that the pairs were made from, as far as they tell."
+    "The `.model` from which the pairs were made, as far as they contain it."
     pieces, types, _ = vocabulary
     scores = _of(metadata, "scores", (int, float), len(pieces))
     if scores is None:
@@ -701,7 +701,7 @@ def parts_from_gguf(
     *,
     # For byte-level BPE: how text is split, see `byte_level`; None: as the file names it
     pattern: str | PreTokenizer | None = None,
-    # For WordPiece: True uncased, False cased; None: as the file says, else what its pieces look like, see
+    # For WordPiece: True uncased, False cased; None: as in the file, else judged by its pieces, see
     # `looks_cased`
     lowercase: bool | None = None,
 ) -> Parts:  # The parts of the tokenizer
@@ -742,7 +742,7 @@ def read_gguf(
     *,
     # For byte-level BPE: how text is split, see `byte_level`; None: as the file names it
     pattern: str | PreTokenizer | None = None,
-    # For WordPiece: True uncased, False cased; None: as the file says, else what its pieces look like, see
+    # For WordPiece: True uncased, False cased; None: as in the file, else judged by its pieces, see
     # `looks_cased`
     lowercase: bool | None = None,
 ) -> Parts:  # The parts of the tokenizer
@@ -803,7 +803,7 @@ class GGUFVocabulary(NamedTuple):
     "A tokenizer in the keys of a GGUF file."
 
     metadata: dict  # key → str, bool, int, a list of str, or an `array` of numbers
-    notes: list  # What the keys do not say, a sentence for each thing
+    notes: list  # Properties without a key, a sentence each
 
 
 def _written_tokens(parts, spell):
@@ -972,7 +972,7 @@ def _sentencepiece_keys(parts):
 # %% ../../nbs/formats/08_gguf.ipynb #a4dfb3e1
 def gguf_vocabulary(
     parts: Parts,  # The parts of a tokenizer
-) -> GGUFVocabulary:  # What a file holds of it, checked by reading it
+) -> GGUFVocabulary:  # The part of it that a file can contain, checked by reading it
     "A tokenizer in the keys of a GGUF file."
     if isinstance(parts.model, WordPiece):
         keys, notes = _wordpiece_keys(parts)
@@ -1022,12 +1022,12 @@ def _pack_string(order, text):
 
 
 class _Base(NamedTuple):
-    "What is kept of a file whose vocabulary is exchanged."
+    "The remaining parts of a file whose vocabulary is replaced."
 
     order: str  # Of bytes
     version: int
     pairs: list  # (key, first byte, byte after the last)
-    tensors: tuple  # How many, and where their descriptions begin and end
+    tensors: tuple  # Their number, and the bounds of their descriptions
     rows: dict  # Name of a tensor → its number of rows
     alignment: int
 
@@ -1069,7 +1069,7 @@ def write_gguf(
     parts: Parts,  # The parts of a tokenizer
     path: str | os.PathLike,  # Where the file shall be
     *,
-    base: Any = None,  # Path of a GGUF file whose other keys and tensors are kept; None: a new one
+    base: Any = None,  # Path of a GGUF file whose other keys and tensors are copied; None: a new file
 ) -> Path:  # The path; `gguf_vocabulary` has notes on what the file does not contain
     "Write a vocabulary in a GGUF file, atomically."
     new = gguf_vocabulary(parts).metadata

@@ -71,7 +71,7 @@ def _other_folders(*kept):
 # %% ../../nbs/formats/09_hub.ipynb #3798a78c
 def looks_like_repo(
     name: str | os.PathLike,  # The name of a tokenizer, as passed by a user
-) -> bool:  # True for "org/name" as the hub writes it; whether there is such a repository is not asked
+) -> bool:  # True for "org/name" in the hub's form, whether or not the repository exists
     "Is this the name of a repository, and not of a file?"
     if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+/[\w.-]+", name, re.ASCII) or len(name) > 96:
         return False
@@ -81,7 +81,7 @@ def looks_like_repo(
 
 # %% ../../nbs/formats/09_hub.ipynb #85857755
 def _huggingface_hub():
-    "The library, or an error that says how to install it."
+    "The library, or an error that explains how to install it."
     try:
         import huggingface_hub
         import huggingface_hub.utils
@@ -124,12 +124,12 @@ def hub_folder(
     revision: str | None = None,  # A branch, a tag or a commit; None: the main branch
     # Where fetched files are stored; None: where huggingface_hub stores them (HF_HOME, HF_HUB_CACHE)
     cache_dir: str | os.PathLike | None = None,
-    # True: only what the cache holds; False: ask the hub; None: as HF_HUB_OFFLINE says
+    # True: only from the cache; False: request from the hub; None: by HF_HUB_OFFLINE
     local_files_only: bool | None = None,
-    endpoint: str | None = None,  # The hub's address; None: as HF_ENDPOINT says, else the public hub
+    endpoint: str | None = None,  # The hub's address; None: that of HF_ENDPOINT, else the public hub
     # For repositories that are not public; None: the one that was stored at login, False: none
     token: str | bool | None = None,
-) -> Path:  # A folder in the cache, which holds the tokenizer's files; do not change them
+) -> Path:  # A folder in the cache with the tokenizer's files; do not change them
     "The folder with the tokenizer's files of a repository on the hub; weights are never fetched."
     _check_names(repo, revision)
     hub, offline = _huggingface_hub(), _offline(local_files_only)

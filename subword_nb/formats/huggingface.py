@@ -77,7 +77,7 @@ def _write_wordpiece(m):
 
 # %% ../../nbs/formats/00_huggingface.ipynb #e4e8eec6
 def _unk_name(m, name):
-    "The unknown piece; if there is none, a name that is no piece, so that an unknown word is an error there as here."
+    "The unknown piece; if there is none, a name that is not a piece, so that an unknown word is an error there, too."
     while m.unk_piece is None and name in m.piece2id:
         name = f"[{name}]"
     return name if m.unk_piece is None else m.unk_piece
@@ -458,12 +458,12 @@ def _read_unigram(d, path, added):
 
 # %% ../../nbs/formats/00_huggingface.ipynb #134f84ae
 def model_from_dict(
-    d: Mapping,  # What stands under `model` in tokenizer.json
+    d: Mapping,  # The value of `model` in tokenizer.json
     *,
     path: str = "model",  # Where that was, for errors
     # Spellings that are cut out of the text before; a Unigram model never matches those that are hidden
     added_tokens: Iterable[str] = (),
-    # Takes the paths of keys that the model does not have; None: a warning names them
+    # Receives the paths of keys that the model does not have; None: a warning names them
     ignored: list | None = None,
 ) -> Any:  # The model, whose page is imported only now
     "The model that a file describes."
@@ -587,7 +587,7 @@ def _scored_line(entry):
 
 # %% ../../nbs/formats/00_huggingface.ipynb #8cd669c0
 class _Twice(dict):
-    "An object in which a key comes twice."
+    "An object with a duplicate key."
 
     key = None
 
@@ -615,7 +615,7 @@ def _int(text):
 
 # %% ../../nbs/formats/00_huggingface.ipynb #088d2a8d
 def _places(value, path=""):
-    "Every value with its path; each object before what is in it."
+    "Every value with its path; each object before its contents."
     stack = [(path, value)]
     while stack:
         path, value = stack.pop()
@@ -671,7 +671,7 @@ def _parsed(data, path, parse_float):
 
 # %% ../../nbs/formats/00_huggingface.ipynb #d1dca119
 def _loads(text, doubts, parse_float):
-    "JSON as values; what is doubtful among them is noted."
+    "JSON as values, and a note of the ambiguous ones."
 
     def hook(pairs):
         d = _object(pairs)
@@ -802,7 +802,7 @@ _DEEPEST = 127
 
 
 def _inside(level):
-    "The objects and lists that those of a level hold."
+    "The objects and lists contained in those of a level."
     values = []
     for x in level:
         if isinstance(x, dict):
@@ -856,9 +856,9 @@ def parts_from_dict(
     d: Mapping,  # The content of a tokenizer.json
     *,
     allow_code: bool = False,  # Import the functions that a file names; only for files that you trust
-    ignored: list | None = None,  # Takes the paths of unknown keys; None: a warning names them
+    ignored: list | None = None,  # Receives the paths of unknown keys; None: a warning names them
 ) -> Parts:  # The parts of the tokenizer
-    "Read the content of a tokenizer.json; what is not supported is refused with its path."
+    "Read the content of a tokenizer.json; unsupported parts are refused with their path."
     _check_parts(d)
     found = [] if ignored is None else ignored
     tokens, declared = _read_tokens(d.get("added_tokens", []), found)
@@ -964,7 +964,7 @@ def read_gpt2_files(
 
 # %% ../../nbs/formats/00_huggingface.ipynb #c2d16c0a
 def read_gpt2(
-    folder: str | os.PathLike,  # Holds vocab.json and merges.txt
+    folder: str | os.PathLike,  # Contains vocab.json and merges.txt
     **options,  # Those of `read_gpt2_files`
 ) -> Parts:  # The parts of the tokenizer
     "Read a byte-level BPE tokenizer from vocab.json and merges.txt."

@@ -28,7 +28,7 @@ class Defect(NamedTuple):
     "A defect of a tokenizer that raises no error."
 
     name: str  # One of those in the table
-    effect: str  # What goes wrong
+    effect: str  # Effect of the defect
     remedy: str  # What to do about it
 
 # %% ../../nbs/formats/12_known_bad.ipynb #2a083147
@@ -61,7 +61,7 @@ def _has_wrong_pattern(parts):
 
 # %% ../../nbs/formats/12_known_bad.ipynb #9fac25c3
 def _unreached_piece(model):
-    "A piece that merging does not make from its own spelling; None if there is none."
+    "A piece that merging does not produce from its own spelling; None if there is none."
     made = _made(model)
     for piece in sorted(model.piece2id, key=lambda piece: (piece in made, -len(piece))):
         if model.encode(piece) != [model.piece2id[piece]]:
@@ -85,7 +85,7 @@ def _is_llama3_without_merges(parts):
 
 # %% ../../nbs/formats/12_known_bad.ipynb #07afe93a
 def _pieces_without_rule(parts):
-    "The pieces of a byte-level vocabulary that no rule makes, if there are more than is normal."
+    "The pieces of a byte-level vocabulary without a rule, if there are more than is normal."
     model = parts.model
     if not isinstance(model, BPE) or model.ignore_merges or not spells_bytes(parts.pre_tokenizer):
         return []

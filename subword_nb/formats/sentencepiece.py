@@ -180,7 +180,7 @@ def read_sentencepiece(
 class _Text:
     "The steps before the model, in SentencePiece's terms."
 
-    rules: dict | None = None  # What characters become, or None
+    rules: dict | None = None  # Replacements of characters, or None
     charsmap: bytes | None = None  # The same in the form of a file
     name: str = "identity"  # What such rules are called
     front: bool = False  # Is a space prepended?
@@ -192,10 +192,10 @@ class _Text:
     words: bool = False  # Are spaces dropped between words too?
     escape: bool = False  # Are spaces written as ▁?
     suffix: bool = False  # Is the space put at the end instead?
-    cut: bool | None = None  # Does the model see one word at a time? None: nothing is said of it
+    cut: bool | None = None  # Does the model see one word at a time? None: unspecified
     sides: tuple = ()  # Where words are cut: "before" ▁, "behind" it
     needs: Any = None  # A step that is right only if spaces are written as ▁ in the end
-    own: bool = False  # Is all of it said by SentencePiece's normalizer?
+    own: bool = False  # Is all of it part of SentencePiece's normalizer?
     alone: tuple = ()  # What that one leaves as it is
     notes: tuple = ()  # The differences
 
@@ -251,7 +251,7 @@ def _is_space_run(step):
 
 
 def _by_rules(text, step):
-    "Take a step that changes characters; False if it is none."
+    "Add a step that changes characters; False if it is not one."
     kind = type(step)
     if text.done():
         return False
@@ -280,7 +280,7 @@ def _by_rules(text, step):
 
 # %% ../../nbs/formats/06_sentencepiece.ipynb #f9b2db3e
 def _by_spaces(text, step):
-    "Take a step that is about spaces; False if it is none."
+    "Add a step that changes spaces; False if it is not one."
     kind = type(step)
     late = text.front or text.escape or text.shown
     if kind is normalizers.Prepend and step.prepend == "▁" and not text.front:
@@ -323,7 +323,7 @@ def _cut_side(step):
 
 
 def _by_metaspace(text, step):
-    "Take the step that writes spaces as ▁, puts one in front and cuts before each."
+    "Add the step that writes spaces as ▁, puts one in front and splits before each."
     if step.prepend_scheme != "never" and not text.front:
         text.front = text.unless = True
     text.escape, text.cut = True, bool(text.cut or text.words or step.splits)
@@ -350,7 +350,7 @@ def _edge_notes(text):
 
 # %% ../../nbs/formats/06_sentencepiece.ipynb #8e7fb670
 def _flat(step, kind, name):
-    "The steps of a sequence, which may hold others."
+    "The steps of a sequence, which may contain others."
     if isinstance(step, kind):
         return [s for inner in getattr(step, name) for s in _flat(inner, kind, name)]
     return [] if step is None else [step]

@@ -32,7 +32,7 @@ from ..unigram.model import Unigram, are_usual, kept_fields, most_probable
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #77b6da8c
 @dataclass(repr=False)
 class SentencePieceModel(Model):
-    "What the four models share: pieces of several kinds, and the conversion of parts to ids."
+    "The common base of the four models: pieces of several kinds, and the conversion of parts to ids."
 
     piece2id: dict  # piece → id
     scores: list  # Score of each piece, by id, a 32-bit float
@@ -51,7 +51,7 @@ class SentencePieceModel(Model):
 
     @cached_property
     def known(self) -> dict[str, int]:
-        "Piece that a text can be given → id."
+        "Piece that a text can contain → id."
         hidden = {self.unk_piece, *self.control, *self.unused, *(_BYTES if self.byte_fallback else ())}
         return {piece: i for piece, i in self.piece2id.items() if piece not in hidden}
 
@@ -82,7 +82,7 @@ class SentencePieceModel(Model):
         dropout: float | None = None,  # As for `encode`
         rng: random.Random | None = None,  # As for `encode`
         seed: int | None = None,  # Instead of it: the same draw each time
-    ) -> list[Token]:  # What `encode` gives, each in its place; offsets in the text
+    ) -> list[Token]:  # The tokens of `encode`, with offsets in the text
         "The tokens of a text."
         rows = _rows(self, text, dropout, _generator(rng, seed))
         return part_tokens(self, [part for row in rows for part in row.parts])
@@ -114,7 +114,7 @@ class SentencePieceModel(Model):
         self,
         pretoken: str,  # A normalized text, or part of one
         *,
-        known: dict | None = None,  # Reasons that were given before; new ones are added
+        known: dict | None = None,  # Earlier reasons; new ones are added
     ) -> Sequence[tuple]:  # (start, end, reason) of each stretch that no piece crosses
         "The reasons of the parts of a text that are segmented independently."
         from subword_nb.unigram.explain_sentencepiece import explain_slices
@@ -129,14 +129,16 @@ class SentencePieceModel(Model):
 
     def with_ids(
         self,
-        piece2id: Mapping[str, int],  # Pieces that stay → their new ids, from 0 without gaps
-    ) -> Model:  # Each piece keeps its score and its kind
+        piece2id: Mapping[str, int],  # Pieces that are never removed → their new ids, from 0 without gaps
+    ) -> Model:  # Scores and kinds of pieces do not change
         "The model with these of its pieces alone, under these ids."
         return replace(self, **kept_fields(self, piece2id, ("user_defined", "control", "unused")))
 
     def without_pieces(
         self,
-        pieces: Collection[str],  # Pieces that ordinary text must not give; user-defined ones stay
+        pieces: Collection[
+            str
+        ],  # Pieces that ordinary text must not produce; user-defined ones are unaffected
     ) -> Model:  # They become control pieces
         "The model that never matches some pieces."
         never = {*pieces} - {*self.user_defined, *self.control, *self.unused, self.unk_piece}
@@ -354,7 +356,7 @@ def word_pattern(
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #70022759
 _LARGEST, _RESET = float.fromhex("0x1.fffffep+127"), 100_000.0
-CACHE_LIMIT = 1 << 16  # Pretokens whose ids a model keeps, at most
+CACHE_LIMIT = 1 << 16  # Maximum number of pretokens whose ids a model caches
 
 
 def _cached(cache, key, row):
@@ -367,7 +369,7 @@ def _cached(cache, key, row):
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #9c31f46c
 def float32(
     number: float,  # Any number
-) -> float:  # The nearest that 32 bits hold; infinite beyond the largest
+) -> float:  # The nearest 32-bit value; infinite beyond the largest
     "Round to 32 bits."
     return array("f", (number,))[0]
 
@@ -572,7 +574,7 @@ class SentencePieceBPE(SentencePieceModel):
     drops_merges = True
     units = "merges"
 
-    def joins(self) -> Joins:  # Every piece that a text can be given, and those that are taken apart again
+    def joins(self) -> Joins:  # Every piece that a text can contain, and those that are split again
         "The texts that merging can produce."
         singles = frozenset(p for p in self.known if len(p) == 1)
         return Joins([*self.known, *self.unused], singles, depends_on_ends=False, joins_spelled=False)
@@ -750,7 +752,7 @@ class Merges(NamedTuple):
     "The merges that the scores of a BPE model imply."
 
     merges: list  # (left, right) in the order of their ranks
-    whole: list  # Pieces that no text is ever given by merging
+    whole: list  # Pieces that merging never produces
     # Pieces that a list of merges cannot make exactly as the scores do; with none of them the list is exact
     doubtful: list
 

@@ -210,7 +210,7 @@ def _chunks(tables, text):
 
 # %% ../../nbs/formats/04_sentencepiece_normalizer.ipynb #979c85d0
 def _normalized(n, text):
-    "The normalized text, without a look at every character if that can be."
+    "The normalized text, if possible without checking every character."
     tables, space = n._tables, " ▁"[n.escape_whitespaces]
     front, back = (
         space * (n.add_dummy_prefix and n.treat_whitespace_as_suffix is at_end) for at_end in (False, True)
@@ -287,7 +287,7 @@ class SentencePieceNormalizer(Normalizer):
     def normalize_ref(
         self,
         text: str,  # Any text
-    ) -> str:  # What `normalize` gives
+    ) -> str:  # As returned by `normalize`
         "Normalize a text chunk by chunk."
         return write_chunks(
             chunks_ref(
@@ -437,7 +437,7 @@ class _Said:
 
 # %% ../../nbs/formats/04_sentencepiece_normalizer.ipynb #76ec4e73
 class _Undone:
-    "A denormalizer for streams: text that may be part of a longer key is held back."
+    "A denormalizer for streams: text that may be part of a longer key is delayed."
 
     def __init__(self, n):
         self.n, self.held, self.whole = n, [], n._flags != (False,) * 4 or n.user_defined != ()
@@ -479,7 +479,7 @@ class SentencePieceDecoder(Decoder):
     control: tuple = ()  # Pieces without text
     byte_fallback: bool = False  # Are <0x00> … <0xFF> bytes?
     add_dummy_prefix: bool = True  # A space was prepended, and is removed
-    remove_extra_whitespaces: bool = True  # Spaces at the beginning go
+    remove_extra_whitespaces: bool = True  # Remove leading, trailing and repeated spaces
     # Applied to the whole text at the end: a character map, or a normalizer; b"": nothing
     denormalizer: Any = b""
 
@@ -513,7 +513,7 @@ class SentencePieceDecoder(Decoder):
         *,
         errors: str = "replace",  # For bytes that are not UTF-8: "replace", "strict" or "ignore"
     ) -> list:  # Objects with `push`, `finish` and `state`, each fed with the output of the one before
-        "How pieces become text while more of them are still to come."
+        "Decoding of pieces while more of them may follow."
         return [_Said(self, errors), *([_Undone(self.denormalizer)] if self.denormalizer.charsmap else [])]
 
     def _decode(self, pieces, errors):
@@ -534,7 +534,7 @@ class SentencePieceDecoder(Decoder):
         return [known[piece] if piece in known else self._text[piece] for piece in pieces]
 
     def _opening(self, pieces):
-        "How many pieces come before something is written, that one included if it is no byte; their text."
+        "The number of pieces until something is written, including that one if it is not a byte; their text."
         said, n, text = _Said(self, "replace"), 0, ""
         for piece in pieces:
             if not said.starting or self.byte_fallback and piece in _BYTES:
@@ -568,7 +568,7 @@ def _decoded(d, pieces, errors):
 
 
 def _check_decoder(d):
-    "Raise an error for options of the wrong type; a bare map becomes a normalizer that leaves spaces alone."
+    "Raise an error for options of the wrong type; a bare map becomes a normalizer that does not change spaces."
     for names, kind, wanted in (
         (("unk_piece", "unk_surface"), str, "a str"),
         (("byte_fallback", *_FLAGS[:2]), bool, "True or False"),
@@ -584,7 +584,7 @@ def _check_decoder(d):
 # %% ../../nbs/formats/04_sentencepiece_normalizer.ipynb #ab69d3d5
 def sentencepiece_normalizer(
     proto: ModelProto,  # A model as it is read
-) -> SentencePieceNormalizer:  # As the model wants texts
+) -> SentencePieceNormalizer:  # The normalizer of the model
     "The normalizer of a model."
     return SentencePieceNormalizer(
         proto.normalizer("precompiled_charsmap"),
@@ -598,7 +598,7 @@ def sentencepiece_normalizer(
 
 def sentencepiece_decoder(
     proto: ModelProto,  # A model as it is read
-) -> SentencePieceDecoder:  # As the model wants ids undone
+) -> SentencePieceDecoder:  # The decoder of the model
     "The decoder of a model."
     unk = [p.piece for p in proto.pieces if p.type == UNKNOWN]
     blob = proto.denormalizer("precompiled_charsmap")
@@ -630,7 +630,7 @@ class SentencePiecePreTokenizer(WholeText):
         self,
         text: str,  # Any text, as it is before it is normalized
     ) -> list[tuple[str, int, int]]:  # Words with their half-open code point offsets
-        "The words of a text and where they come from."
+        "The words of a text with their offsets."
         if self.treat_whitespace_as_suffix:
             return self._with_suffix(text)
         scheme = "always" if self.add_dummy_prefix or self.remove_extra_whitespaces else "never"
@@ -671,7 +671,7 @@ class SentencePiecePreTokenizer(WholeText):
 def words_of(
     normalizer: SentencePieceNormalizer,  # What treats spaces
 ) -> SentencePiecePreTokenizer:  # With the same switches
-    "The pre-tokenizer that goes with a normalizer."
+    "The pre-tokenizer for a normalizer."
     return SentencePiecePreTokenizer(
         *(getattr(normalizer, f.name) for f in fields(SentencePiecePreTokenizer))
     )

@@ -28,7 +28,7 @@ def read_varint(
     at: int,  # At which byte it begins
     end: int | None = None,  # Where the message ends; None: with the data
 ) -> tuple[int, int]:  # The number, from 0 to 2**64 - 1; where the next byte is
-    "Seven bits a byte, the lowest first; the eighth bit says that more follow."
+    "Seven bits a byte, the lowest first; the eighth bit is set if more follow."
     value, end = 0, len(data) if end is None else end
     for k, byte in enumerate(data[at : min(at + 10, end)]):
         value |= (byte & 127) << 7 * k
@@ -65,7 +65,7 @@ class Field(NamedTuple):
 
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #95565589
 def wire_fields(
-    data: bytes,  # A message, or something that holds it
+    data: bytes,  # A message, or a buffer with it
     start: int = 0,  # Where the message begins
     end: int | None = None,  # Where it ends; None: with the data
     *,
@@ -212,7 +212,7 @@ class ModelProto:
     # One byte a piece: which of its three fields stand in the file (1, 2, 4); b"": all but the type NORMAL
     shapes: bytes = field(default=b"", compare=False, repr=False)
     # (place, raw field) of what is not known here: place is () or ("trainer_spec",) or ("pieces", 3); b""
-    # says that a part is there, though empty
+    # means that a part is present but empty
     rest: list = field(default_factory=list)
 
     if not TYPE_CHECKING:
@@ -256,7 +256,7 @@ _ENUMS = {"model type": range(1, 5), "piece type": range(1, 7)}
 
 
 def _number(value, kind):
-    "The value of a varint, or a ValueError that says what was expected."
+    "The value of a varint, or a ValueError with the expected type."
     if kind == "bool":
         return value != 0
     if kind == "int32":
@@ -447,7 +447,7 @@ _SPELLED = {
 
 
 def _field(number, kind, value):
-    "A field with its tag, or a ValueError that says what was expected."
+    "A field with its tag, or a ValueError with the expected type."
     if not isinstance(value, _SPELLED.get(kind, int)):
         raise ValueError(f"the value must be a {_ONE.get(kind, kind)}, got {value!r}")
     if kind == "float":
@@ -478,7 +478,7 @@ def _framed(number, raw):  # bytes with a tag and their length before them
 
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #05f58e70
 def _write(spec, table, place, rest):
-    "A message: what is known in the order of the numbers, then the rest; None if there is nothing."
+    "A message: known fields in the order of their numbers, then the rest; None if empty."
     out, unknown = [], set(spec) - {key for key, _, _ in table.values()}
     if unknown:
         raise ValueError(
@@ -577,7 +577,7 @@ class Row(NamedTuple):
     body: int  # Where its content begins
     end: int  # Where the next field begins
     path: str  # Which field it is, such as `pieces[0].score`
-    meaning: object  # Its value; None for a message, whose fields follow; bytes for what is not known
+    meaning: object  # Its value; None for a message, whose fields follow; bytes for unknown fields
 
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #9d6b7560
 def explain_model_proto(
@@ -700,7 +700,7 @@ def _check_piece(p, i, fallback, unigram, name):
 
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #c489bcee
 def _are_usual(pieces):
-    "Can all pieces be used, at a glance? Then only those that stand for bytes are looked at by themselves."
+    "A quick check whether all pieces can be used; then only byte pieces are checked separately."
     texts, scores, _ = zip(*pieces, strict=True) if pieces else ((), (), ())
     distinct = set(texts)
     return (

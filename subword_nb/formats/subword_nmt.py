@@ -231,7 +231,7 @@ class NmtBPE(Model):
     separator: str = "@@"  # Ends a piece that does not end its word
     glossaries: tuple = ()  # Regular expressions for text that is never split
     vocabulary: frozenset | None = None  # What may be written; other pieces are split again
-    unk_piece: str | None = "<unk>"  # Stands for a piece without an id; None: such a piece is an error
+    unk_piece: str | None = "<unk>"  # Used for a piece without an id; None: such a piece is an error
     drops_merges = True
     spells_unknown = True  # The tokens of unknown pieces carry their text, as apply-bpe writes it
 
@@ -281,7 +281,7 @@ class NmtBPE(Model):
         return explain_nmt(self, pretoken)
 
     @property
-    def n_rules(self) -> int:  # Rules that stand twice count twice
+    def n_rules(self) -> int:  # Duplicate rules count twice
         "Number of rules that the model stores."
         return len(self.merges)
 
@@ -315,7 +315,7 @@ def _prepare(model):
     model.vocabulary = None if model.vocabulary is None else frozenset(model.vocabulary)
     isolate("", model.glossaries)  # an error for an invalid regular expression
     model._kept = re.compile(f"^({'|'.join(model.glossaries)})$") if model.glossaries else None
-    # of rules that stand twice the first counts, of two for one symbol that which ends first
+    # of duplicate rules the first counts, of two for one symbol the one that ends first
     last_first = dict.fromkeys(reversed(model.merges))
     model._ranks = {pair: rank for rank, pair in reversed([*enumerate(model.merges)])}
     model._undone = {a + b: (a, b) for a, b in last_first}
@@ -329,7 +329,7 @@ def segment_word(
     rng: random.Random | None = None,  # Random number generator
     seed: int | None = None,  # Instead of it: the same draw each time
 ) -> list[str]:  # Pieces without separators; joined, they are the word
-    "Take one word apart."
+    "Segment one word."
     if dropout and not 0 <= dropout <= 1:
         raise ValueError(f"dropout must be a number from 0 to 1, got {dropout}")
     out, rng = [], rng or (random.Random(seed) if dropout else None)
@@ -433,7 +433,7 @@ def merge_rounds(
 
 # %% ../../nbs/formats/07_subword_nmt.ipynb #9cab243f
 def explain_nmt(
-    model,  # An `NmtBPE`; what a glossary keeps is a symbol of its own
+    model,  # An `NmtBPE`; a match of a glossary is a separate symbol
     pretoken: str,  # One word
 ) -> BPEReason:  # Its pieces are those of the model's tokens
     "Every merge of a word by subword-nmt's rules."
@@ -486,7 +486,7 @@ class NmtDecoder(decoders.Decoder):
 
 
 class _Glue:
-    "A stage that needs to know of the piece before only how it ended."
+    "A stage that depends only on the end of the piece before."
 
     def __init__(self, separator):
         self.separator, self.glued = separator, True
@@ -532,7 +532,7 @@ def read_counts(
 
 
 def _numbered(pieces, name=None):
-    "Ids as fairseq gives them: four special tokens, then the pieces in order; a dict.txt does not list the four."
+    "Ids as in fairseq: four special tokens, then the pieces in order; a dict.txt does not list the four."
     if name and (invalid := [p for p in pieces if p in SPECIAL]):
         raise ValueError(
             f"{name} must not list {', '.join(SPECIAL)}, which have the first ids without that, got {invalid[0]!r}; "
@@ -542,7 +542,7 @@ def _numbered(pieces, name=None):
 
 
 def _pieces_of_codes(codes, separator):
-    "All pieces that rules can give: each character within a word and at its end, then what each rule makes."
+    "All pieces that rules can produce: each character within a word and at its end, then the result of each rule."
     chars = dict.fromkeys(c for pair in codes.merges for s in pair for c in s.removesuffix(_END))
     out = [p for c in chars for p in (c + separator, c)]
     for a, b in codes.merges:
@@ -561,8 +561,8 @@ def read_nmt(
     # Pieces and counts, as get-vocab writes them: only these are written
     vocabulary: str | os.PathLike | Mapping | None = None,
     threshold: int | None = None,  # Leave out pieces of the vocabulary that are rarer
-    glossaries: Iterable[str] = (),  # Regular expressions for what is never taken apart
-    # fairseq's dict.txt, which gives the ids; without it the vocabulary does, else the codes
+    glossaries: Iterable[str] = (),  # Regular expressions of text that is never split
+    # fairseq's dict.txt with the ids; without it they follow from the vocabulary, else from the codes
     dictionary: str | os.PathLike | None = None,
     separator: str = "@@",  # Ends a piece that does not end its word
 ) -> Parts:  # The parts of the tokenizer; nothing is put around texts
@@ -609,7 +609,7 @@ def nmt_from_bpe(
     parts: Parts,  # A tokenizer with a `BPE` model whose words end in </w>
     *,
     separator: str = "@@",  # Ends a piece that does not end its word
-) -> Parts:  # The same ids for the same words; how text becomes words is not carried over
+) -> Parts:  # The same ids for the same words; splitting into words is not converted
     "A character-level BPE tokenizer as subword-nmt's."
     m = parts.model
     way = '; train with algorithm="char_bpe", end_of_word_suffix="</w>", or save as tokenizer.json'
@@ -649,7 +649,7 @@ def nmt_from_bpe(
 # %% ../../nbs/formats/07_subword_nmt.ipynb #4d280b0c
 def bpe_from_nmt(
     parts: Parts,  # A tokenizer that `read_nmt` gave
-) -> Parts:  # The same with a `BPE` model, which a tokenizer.json can hold
+) -> Parts:  # The same with a `BPE` model, which a tokenizer.json can contain
     "subword-nmt's tokenizer as an ordinary BPE, if it is one."
     m = parts.model
     if m.glossaries or m.vocabulary is not None:
@@ -736,7 +736,7 @@ def write_dictionary(
     *,
     separator: str = "@@",  # As for `write_codes`
 ) -> Path:  # The path
-    "Write fairseq's dict.txt, atomically, if the ids are those that fairseq gives."
+    "Write fairseq's dict.txt, atomically, if the ids are those of fairseq."
     m = parts.model if isinstance(parts.model, NmtBPE) else nmt_from_bpe(parts, separator=separator).model
     pieces = sorted(m.piece2id, key=m.piece2id.__getitem__)
     if (*pieces[:4],) != SPECIAL or [*map(m.piece2id.get, pieces)] != [*range(len(pieces))]:

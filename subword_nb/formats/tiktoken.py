@@ -60,7 +60,7 @@ def _spelled(token):
 
 
 def _of_line(line):
-    "The token and the rank in a line; None if it holds no such thing."
+    "The token and the rank in a line; None if the line is invalid."
     found = _LINE.fullmatch(line)
     if not found:
         return None
@@ -175,7 +175,7 @@ def encode_by_ranks_ref(
     data: bytes,  # One pretoken
     ranks: Mapping[bytes, int],  # token → rank, all single bytes among them
     *,
-    whole: bool = True,  # Take a pretoken that is a token whole; False: always merge
+    whole: bool = True,  # Encode a pretoken that is a token as that token; False: always merge
 ) -> list[int]:  # Ranks of tokens, which are their ids
     "Merge the leftmost pair whose joined bytes have the lowest rank until no pair joins to a token."
     if whole and data in ranks:
@@ -541,7 +541,7 @@ def published_ranks(
     name: str,  # A name in `PUBLISHED`
     *,
     path: str | os.PathLike | None = None,  # The file (for gpt2 its vocab.bpe), or the folder it is in
-    cache_dir: str | os.PathLike | None = None,  # Keeps what is downloaded; None: tiktoken's own; "": none
+    cache_dir: str | os.PathLike | None = None,  # Folder of downloads; None: tiktoken's own; "": none
     download: bool = True,  # Get a file from its published address if it is not in the cache
 ) -> dict[bytes, int]:  # token → rank
     "The ranks of a published encoding, from a file with the published hash."
@@ -580,7 +580,7 @@ def _splitter(source):
 
 
 def _check_special(special, owner, label):
-    "Raise an error for special tokens that take a rank or a spelling of another."
+    "Raise an error for special tokens with the rank or the spelling of another token."
     if not isinstance(special, Mapping):
         raise ValueError(f"special_tokens must be a map from spelling to id, got {type(special).__name__}")
     for token, i in special.items():
@@ -947,7 +947,7 @@ def _undone(parts):
 def tiktoken_notes(
     parts: Parts,  # The parts of a byte-level BPE tokenizer
 ) -> list[str]:  # Sentences for a human, none if nothing is lost
-    "Parts of a tokenizer that a rank file does not hold."
+    "Parts of a tokenizer that a rank file does not contain."
     _, pattern, special = parts_to_ranks(parts)
     notes = [f"the pattern, {pattern!r}: give it to the reader as pattern="]
     if special:
@@ -960,10 +960,10 @@ def encode_ordinary(
     tok,  # A tokenizer
     text: str | bytes,  # One text; bytes are UTF-8
     *,
-    # For what is not Unicode: "strict", "replace", "ignore" or "bytes", as for `encode`
+    # For invalid Unicode: "strict", "replace", "ignore" or "bytes", as for `encode`
     errors: str = "strict",
 ) -> list[int]:  # Ids; a special token's spelling in the text is ordinary text
-    "The ids of a text that gives no commands."
+    "The ids of a text without special tokens."
     return tok.encode(text, add_special_tokens=False, allowed_special=(), errors=errors)
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #8815a2a1
@@ -1126,7 +1126,7 @@ def encode_with_unstable(
     allowed_special: str | Collection[str] = (),  # Special tokens that are found in the text: "all", or a set
     # Special tokens whose spelling in the text is an error: "all" that are not allowed, or a set
     disallowed_special: str | Collection[str] = "all",
-    errors: str = "strict",  # For what is not Unicode: "strict", "replace" or "ignore"
+    errors: str = "strict",  # For invalid Unicode: "strict", "replace" or "ignore"
 ) -> tuple[list[int], list[list[int]]]:  # Ids that are final; the sorted completions
     "Encode the beginning of a text."
     byte_model(tok)

@@ -37,8 +37,8 @@ from ..wordpiece.model import WordPiece
 # %% ../../nbs/formats/03_vocab_files.ipynb #367a34fa
 def looks_cased(
     pieces: Iterable[str],  # The pieces of a vocabulary
-) -> bool:  # True if a piece holds a capital letter that lower-casing would change
-    "Does a vocabulary hold pieces that no lower-cased text can match?"
+) -> bool:  # True if a piece contains a capital letter that lower-casing would change
+    "Does a vocabulary contain pieces that no lower-cased text can match?"
     # special tokens are often spelled in capitals
     ordinary = (p for p in pieces if p[:1] + p[-1:] not in ("[]", "<>"))
     return any(category(c) in ("Lu", "Lt") and c.lower() != c for p in ordinary for c in p)
@@ -70,7 +70,7 @@ def read_vocab_txt(
     path: str | os.PathLike,  # A file with one piece a line
     *,
     lowercase: bool | None = None,  # Uncased? None: as the pieces look, see `looks_cased`
-    strip_accents: bool | None = None,  # Take accents off; None: if lower-casing
+    strip_accents: bool | None = None,  # Remove accents; None: if lower-casing
     handle_chinese_chars: bool = True,  # Put spaces around Chinese characters
     clean_text: bool = True,  # Drop control characters, make all white space spaces
     normalizer: Normalizer | str | None = "default",  # Instead of the four options above; a name, or None
@@ -106,7 +106,7 @@ def read_vocab_txt(
 
 # %% ../../nbs/formats/03_vocab_files.ipynb #32a8b77f
 def _check_lines(parts):
-    "Raise an error for a tokenizer that a list of pieces cannot hold."
+    "Raise an error for a tokenizer that a list of pieces cannot express."
     way = "; save it as tokenizer.json"
     if not isinstance(parts.model, WordPiece):
         raise ValueError(f"the model must be WordPiece for vocab.txt, got {parts.model!r}{way}")
@@ -146,7 +146,7 @@ _PART = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<group>\((?!\?)|\(\?P?<\w
 
 
 def _minbpe_pattern(pattern, name):
-    "A pattern of Python's `regex` as this library reads one; what has another meaning here is refused."
+    "A pattern of Python's `regex` in this library's syntax; constructs with another meaning here are refused."
     if pattern in PATTERNS.values():
         return next(n for n, p in PATTERNS.items() if p == pattern)
     lines, out = re.search(r"\(\?[a-z]*m", pattern), []
@@ -170,7 +170,7 @@ def _minbpe_pattern(pattern, name):
 
 # %% ../../nbs/formats/03_vocab_files.ipynb #2db2cd01
 def _may_match_nothing(compiled):
-    "Can a pattern match an empty text somewhere? Conditions, which take no characters, are taken to hold."
+    "Can a pattern match an empty text somewhere? Conditions, which match no characters, are assumed to be true."
 
     def empty(node):
         if node[0] == "rep":
@@ -183,7 +183,7 @@ def _may_match_nothing(compiled):
 
 
 def _minbpe_split(pattern, name):
-    "The pre-tokenizer of a pattern; what it does not match is left out, as minbpe does."
+    "The pre-tokenizer of a pattern; text without a match is dropped, as in minbpe."
     if not pattern:
         return byte_level(None)
     source = _minbpe_pattern(pattern, name)
@@ -353,7 +353,7 @@ def _check_bytewise(parts, kind):
 
 
 def _check_reachable(model, added, kind):
-    "Raise an error for a model that takes pieces whole which its merges do not make."
+    "Raise an error for a model with whole pieces that its merges do not produce."
     for piece, i in model.piece2id.items():
         if piece in added or any(c not in CHAR2BYTE for c in piece):
             continue
@@ -403,7 +403,7 @@ def _pattern_of(parts):
 
 # %% ../../nbs/formats/03_vocab_files.ipynb #202b54b1
 def _minbpe_ids(parts, renumber):
-    "The ids that minbpe gives to pieces and to special tokens; others are refused, or changed if the caller says so."
+    "The ids that minbpe assigns to pieces and special tokens; others are refused, or changed on request."
     m, added = parts.model, {t.content: i for t, i in parts.added_tokens}
     pieces = [*(to_visible(bytes([b])) for b in range(256)), *(a + b for a, b in m.merges)]
     ids = {p: i for i, p in enumerate(pieces)}
@@ -458,10 +458,10 @@ def write_minbpe(
     parts: Parts,  # The parts of a byte-level BPE tokenizer
     path: str | os.PathLike,  # Where the .model shall be
     *,
-    # Give bytes, merges and special tokens minbpe's ids; False refuses where they are others
+    # Assign minbpe's ids to bytes, merges and special tokens; False: refuse if they differ
     renumber: bool = False,
 ) -> Path:  # The path
-    "Write minbpe's file, atomically: bytes have the ids 0 to 255, then come the merges, then the special tokens."
+    "Write minbpe's file, atomically: bytes have the ids 0 to 255, followed by the merges and the special tokens."
     _check_bytewise(parts, "a minbpe file")
     if not Path(path).name.endswith(".model"):
         raise ValueError(f"path must end in .model, because minbpe opens no other names, got {path}")
@@ -518,7 +518,7 @@ GPT2_NAMES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
 
 def gpt2_files(
     folder: str | os.PathLike,  # Any folder
-) -> tuple[Path, Path] | None:  # The vocabulary and the merges in it; None if it does not hold both
+) -> tuple[Path, Path] | None:  # The vocabulary and the merges in it; None if it does not contain both
     "Find GPT-2's two files, by either pair of names."
     for names in GPT2_NAMES:
         vocab, merges = (Path(folder) / name for name in names)
@@ -531,7 +531,7 @@ def write_gpt2(
     parts: Parts,  # The parts of a byte-level BPE tokenizer
     folder: str | os.PathLike,  # Where to write the two files; created if it does not exist
     *,
-    names: tuple[str, str] = GPT2_NAMES[0],  # What they shall be called
+    names: tuple[str, str] = GPT2_NAMES[0],  # Names of the two files
 ) -> Path:  # The folder
     "Write vocab.json and merges.txt; the split pattern and the special tokens are arguments of `read_gpt2_files`."
     _check_bytewise(parts, "a pair of vocab.json and merges.txt")

@@ -47,7 +47,7 @@ class Spelled(NamedTuple):
 def spell(
     tok: Any,  # A tokenizer
 ) -> Spelled:  # Its ordinary pieces, in the order of their ids
-    "What the pieces of a vocabulary stand for, alone and after another token."
+    "The texts of the pieces of a vocabulary, alone and after another token."
     tok = _plain(tok)
     special = {i for token, i in tok.added_tokens if token.special}
     named = (*tok.model.control, tok.model.unk_piece)
@@ -97,7 +97,7 @@ def _after_another(tok, ids, alone):
     return alone
 
 # %% ../../nbs/insight/08_audit.ipynb #f45bd3c9
-# What is put before and after a piece: first the ends of words and lines, then letters and signs
+# Text before and after a piece: first the ends of words and lines, then letters and signs
 FEW_CONTEXTS = [
     *(("a", ""), ("", "a"), ("a", "a"), (".", ""), ("", "."), ("1", ""), ("", "1")),
     *((" ", ""), ("", " "), ("\n", ""), ("", "\n"), ("«", ""), ("中", ""), ("", "中"), ("я", "")),
@@ -112,7 +112,7 @@ MANY_CONTEXTS = [
 def reached_ref(
     spelled: Spelled,  # The pieces of a tokenizer
 ) -> set[int]:  # Ids
-    "The ids that some text gives: the text of any piece alone, or a piece's own text in a context."
+    "The reachable ids: those of the text of any piece alone, or of a piece's own text in a context."
     tok, found = spelled.tok, set()
     for text in spelled.alone:
         found.update(_rows(tok, [text])[0])
@@ -135,8 +135,8 @@ def _rows(tok, texts):
 # %% ../../nbs/insight/08_audit.ipynb #5b713b0a
 def reached(
     spelled: Spelled,  # The pieces of a tokenizer
-) -> tuple[set[int], set[int]]:  # Ids that some text gives; those that their own text alone gives back
-    "The same in batches: each context only for those that no earlier one has given."
+) -> tuple[set[int], set[int]]:  # Reachable ids; those that their own text returns
+    "The same in batches: each context is tried only for ids that no earlier one has reached."
     tok = spelled.tok
     with suppress(ValueError):  # a model without a piece for some letter
         encoder_of(tok).load_kernels()  # a hundred batches follow, which may each be too short to load them
@@ -149,7 +149,7 @@ def reached(
         if i not in found and not partial
     ]
     for k, (before, after) in enumerate(FEW_CONTEXTS + MANY_CONTEXTS):
-        if k == len(FEW_CONTEXTS):  # no context helps a piece that the model itself does not give
+        if k == len(FEW_CONTEXTS):  # no context helps a piece that the model itself does not produce
             left = [(i, text) for i, text in left if model_gives(tok.model, tok.id2piece[i])]
         rows = _rows(tok, [before + text + after for _, text in left])
         found.update(i for (i, _), row in zip(left, rows, strict=True) if i in row)
@@ -163,7 +163,7 @@ def model_gives(
     model: Any,  # A `Model`
     piece: str,  # One of its pieces
 ) -> bool:  # False: no pretoken of any text has it
-    "Does the model give a piece for the piece's own spelling?"
+    "Does the model return a piece for its own spelling?"
     i, prefix = model.piece2id[piece], model.continuing_subword_prefix
     if not model.has_merges:
         return bool(prefix) and piece.startswith(prefix) or _encodes_to(model, piece, i)
@@ -177,7 +177,7 @@ def model_gives(
 
 
 def _encodes_to(model, piece, i):
-    "Does a model make one id of a piece? False for what it refuses."
+    "Does a model encode a piece as one id? False if it refuses it."
     try:
         return model.encode(piece) == [i]
     except ValueError:  # a character that no piece has
@@ -235,7 +235,7 @@ def _is_byte_piece(tok, piece):
 
 
 def _kind(tok, i, text):
-    "Why no text gives an id."
+    "Why an id is unreachable."
     piece, model = tok.id2piece[i], tok.model
     if _is_byte_piece(tok, piece):
         return "byte"
@@ -252,7 +252,7 @@ def _kind(tok, i, text):
 
 
 def _is_cut(tok, piece, text):
-    "Does the pre-tokenizer cut a piece, or cut it off from what it must follow or precede?"
+    "Does the pre-tokenizer split a piece, or separate it from a neighbour that it needs?"
     prefix, suffix = tok.model.continuing_subword_prefix, tok.model.end_of_word_suffix
     if prefix and piece.startswith(prefix):
         text = "a" + text
@@ -296,11 +296,11 @@ _UNREACHABLE = {
         "no text that was tried gives them",
         "look at explain of their text; they may be parts of other pieces only",
     ),
-}  # kind → what it does, what to do
+}  # kind → effect, remedy
 
 
 def _unreachable(spelled, found):
-    "Pieces that no text gives, by kind."
+    "Unreachable pieces, by kind."
     kinds = defaultdict(list)
     for i, text, partial in zip(spelled.ids, spelled.inner, spelled.partial, strict=True):
         if i in found:
@@ -313,7 +313,7 @@ def _unreachable(spelled, found):
 
 
 def _kind_of_partial(tok, i):
-    "Why no text gives a part of a character; None if some text may."
+    "Why a part of a character is unreachable; None if it may be reachable."
     piece = tok.id2piece[i]
     if isinstance(tok.decoder, ByteLevel):
         data = _piece_bytes(tok, i)
@@ -327,7 +327,7 @@ def _kind_of_partial(tok, i):
 
 # %% ../../nbs/insight/08_audit.ipynb #d685f8a1
 def _in_utf8(data):
-    "Can these bytes lie inside a text in UTF-8?"
+    "Can these bytes occur inside a text in UTF-8?"
     start = 0
     while start < min(3, len(data)) and 0x80 <= data[start] < 0xC0:
         start += 1  # the end of a character that began before
@@ -362,7 +362,7 @@ def _partial(spelled):
 
 # %% ../../nbs/insight/08_audit.ipynb #6f71fe6b
 def _duplicates(spelled, found):
-    "Ids whose texts are those of another id, wherever they come; of these, texts give the other one."
+    "Ids with the same text as another id in every context; texts are encoded with the other one."
     first, again = {}, []
     by_bytes = isinstance(spelled.tok.decoder, ByteLevel)
     for i, alone, inner, partial in sorted(
@@ -387,7 +387,7 @@ def _duplicates(spelled, found):
 # %% ../../nbs/insight/08_audit.ipynb #085b6e77
 def derivations(
     model: BPE,  # A BPE model
-) -> dict[int, tuple]:  # Id → the two ids whose merge makes it, if merging does
+) -> dict[int, tuple]:  # Id → the two ids that merge into it, if merging produces it
     "The last merge of each piece, when its own spelling is merged."
     made = {}
     for piece, i in model.piece2id.items():
@@ -400,7 +400,7 @@ def derivations(
 
 
 def _last_pair(symbols, table, i):
-    "The pair whose merge makes the id of all symbols; None if merging ends with other ids."
+    "The last pair merged into the id of all symbols; None if merging ends with other ids."
     missing, pair = (float("inf"), None), None
     while len(symbols) > 1:
         rules = [table.get(pair, missing) for pair in pairwise(symbols)]
@@ -499,7 +499,7 @@ MISMATCH = 0.01  # A larger share of pieces that are cut is no accident
 
 
 def _defects(spelled, cut):
-    "What is known of this file, and what its cut pieces say."
+    "Known defects of this file, and its pieces that the pre-tokenizer splits."
     for defect in known_defects(spelled.tok.parts):
         yield Finding(
             _CHECK_OF.get(defect.name, "known bad"), 1, (), (defect.name,), defect.effect, defect.remedy
@@ -531,7 +531,7 @@ def _counts(tok, corpus, progress):
 def formed_counts(
     model: BPE,  # A BPE model
     counts: "np.ndarray",  # (largest id + 1,) how often each id occurs in a corpus
-) -> "np.ndarray":  # The same shape: how often merging makes it, to be kept or to be merged again
+) -> "np.ndarray":  # The same shape: how often merging produces it, finally or as an intermediate result
     "How often each piece is made while a corpus is encoded."
     import numpy as np
 
@@ -544,7 +544,7 @@ def formed_counts(
 
 # %% ../../nbs/insight/08_audit.ipynb #9018bb6a
 RESIDUE_SHARE = 0.01  # A residue is the last word on fewer of its occurrences
-RESIDUE_COUNT = 100  # With fewer occurrences nothing is said
+RESIDUE_COUNT = 100  # With fewer occurrences there is no finding
 
 
 def _residues(spelled, counts):
@@ -605,17 +605,17 @@ def _special_in_text(spelled, counts):
 # %% ../../nbs/insight/08_audit.ipynb #ba8a376d
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
-    "What is wrong with a tokenizer, and what to know about it."
+    "The faults of a tokenizer, and facts to know about it."
 
-    findings: tuple[Finding, ...]  # What the checks have found; those that found nothing are left out
+    findings: tuple[Finding, ...]  # Findings of the checks; checks without findings are left out
     n_pieces: int  # Ordinary pieces
-    returned: int  # Of these, those that their own text gives back
-    n_documents: int | None  # Documents of the corpus; None: there was none
+    returned: int  # Of these, those that their own text returns
+    n_documents: int | None  # Documents of the corpus; None without a corpus
 
     def __getitem__(
         self,
         check: str,  # Name of a check, such as "duplicates"
-    ) -> Finding:  # What it has found; its `count` is 0 if that is nothing
+    ) -> Finding:  # Its findings; `count` is 0 if there are none
         "The finding of one check."
         for finding in self.findings:
             if finding.check == check:
@@ -626,7 +626,7 @@ class Audit:
 
     @property
     def unreachable(self) -> tuple[int, ...]:  # Sorted
-        "The ids that no text gives."
+        "The unreachable ids."
         return tuple(sorted(i for f in self.findings if f.check.startswith("unreachable") for i in f.ids))
 
     def to_dict(self) -> dict:  # Numbers, strings, lists and dicts only
@@ -682,7 +682,7 @@ def audit(
     *,
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
 ) -> Audit:  # Draws itself as a table
-    "Look for everything that is known to go wrong with vocabularies."
+    "Check a vocabulary for all known faults."
     spelled = spell(tok)
     found, returned = reached(spelled)
     counts = documents = None

@@ -21,7 +21,7 @@ from .canonical import PieceTable
 
 # %% ../../nbs/insight/13_constraint.ipynb #dbba9ce0
 def live_states(
-    transitions: np.ndarray,  # (n_states, 256) int: the state after each byte; -1: there is none
+    transitions: np.ndarray,  # (n_states, 256) int: the state after each byte; -1 for none
     accepting: Iterable[int],  # States in which a text may end
 ) -> np.ndarray:  # (n_states,) bool
     "The states from which an accepting one can be reached."
@@ -37,11 +37,11 @@ def live_states(
 # %% ../../nbs/insight/13_constraint.ipynb #7b124301
 def mask_ref(
     table: PieceTable,  # The pieces of a tokenizer
-    transitions: np.ndarray,  # (n_states, 256) int: the state after each byte; -1: there is none
+    transitions: np.ndarray,  # (n_states, 256) int: the state after each byte; -1 for none
     accepting: Iterable[int],  # States in which a text may end
     state: int,  # A state
 ) -> set[int]:  # Ids
-    "The ids that keep a text within the language, each looked at by itself."
+    "The ids after which a text is still in the language, each tested separately."
     live, rows, found = live_states(transitions, accepting).tolist(), transitions.tolist(), set()
     for data, i in zip(table.spelled, table.ids.tolist(), strict=True):
         at = state
@@ -118,7 +118,7 @@ def write_trie(
         before, start = start, ends[k]
     place[n] = len(ends)
     top = 0
-    for i in range(n):  # the path now holds the nodes that are still open
+    for i in range(n):  # the path now has the nodes that are still open
         while top > 0 and depth[path[top - 1]] >= depth[i]:
             top -= 1
             skip[path[top]] = i
@@ -207,7 +207,7 @@ _CHARACTERS = [  # first bytes of characters beyond ASCII, and the ranges of tho
 
 # %% ../../nbs/insight/13_constraint.ipynb #b70a916a
 def returns_on_characters(
-    transitions: np.ndarray,  # (n_states, 256) int: the state after each byte; -1: there is none
+    transitions: np.ndarray,  # (n_states, 256) int: the state after each byte; -1 for none
 ) -> np.ndarray:  # (n_states,) bool; False may be wrong, True is right
     "Does every character of two bytes or more lead from a state back to it?"
     start = np.arange(len(transitions))
@@ -238,7 +238,7 @@ def _leaving(steps):
 
 # %% ../../nbs/insight/13_constraint.ipynb #d6528a18
 class Constraint:
-    "The ids that keep a text within a language."
+    "The ids after which a text is still in a language."
 
     def __init__(
         self,
@@ -260,8 +260,8 @@ class Constraint:
     def mask(
         self,
         state: int,  # A state
-    ) -> np.ndarray:  # (size,) bool, not to be changed: may this id come next?
-        "The ids whose bytes lead from a state to one from which the text can still end; kept for each state."
+    ) -> np.ndarray:  # (size,) bool, read-only: may this id follow?
+        "The ids whose bytes lead from a state to one from which the text can still end; cached for each state."
         if state not in self.masks:
             self.masks[state] = self._new_mask(state)
         return self.masks[state]
@@ -291,7 +291,7 @@ class Constraint:
 
 # %% ../../nbs/insight/13_constraint.ipynb #20ad6215
 def _check_automaton(steps, accepting):
-    "Raise an error for what is no table of states."
+    "Raise an error for an invalid table of states."
     if steps.ndim != 2 or steps.shape[1] != 256 or steps.dtype.kind not in "iu":
         raise ValueError(
             f"language must be a pattern, or have a row of 256 whole numbers for each state, "
@@ -449,7 +449,7 @@ def pattern_automaton(
 
 
 def _possessive(node):
-    "Is there a repeat, or a group, that gives nothing back?"
+    "Is there a possessive repeat or an atomic group?"
     kind = node[0]
     if kind == "atomic" or kind == "rep" and node[4] == "+":
         return True
@@ -468,7 +468,7 @@ def json_step(
     char = chr(byte)
     if mode.startswith(("string", "key")):
         return _in_string(mode, stack, byte)
-    if mode.startswith("word"):  # what is left of true, false or null
+    if mode.startswith("word"):  # the rest of true, false or null
         rest = mode[5:]
         return None if char != rest[0] else (f"word {rest[1:]}" if rest[1:] else "end", stack)
     if mode.startswith("number"):
@@ -511,7 +511,7 @@ def _in_string(mode, stack, byte):
     return (kind, stack) if byte >= 32 else None
 
 # %% ../../nbs/insight/13_constraint.ipynb #b5aadf6b
-_NUMBER = {  # (mode, what comes) → mode
+_NUMBER = {  # (mode, next byte) → mode
     ("number -", "0"): "number 0",
     ("number -", "digit"): "number 1",
     ("number 1", "digit"): "number 1",
@@ -530,7 +530,7 @@ _NUMBER_ENDS = ("number 0", "number 1", "number .1", "number e1")
 
 
 def _between(mode, stack, char, depth):
-    "Between values: brackets, commas, colons, and what a value begins with."
+    "Between values: brackets, commas, colons, and the first byte of a value."
     if mode == "end":
         if not stack:
             return None

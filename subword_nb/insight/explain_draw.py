@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def reader(
     explanation: dict,  # An explanation as plain data
 ) -> Callable:  # From a piece to the label to draw: the piece, or the bytes that it spells
-    "A function from the pieces of an explanation to what they spell."
+    "A function from the pieces of an explanation to their spellings."
     other = explanation.get("byte_level") and not all(w["pretoken"].isascii() for w in explanation["words"])
     return _bytes_or_piece if other else lambda piece: piece
 

@@ -96,7 +96,7 @@ class Measures:
     word_tokens: int  # Tokens of the words, each encoded after a space
     continued: int  # Words of two tokens or more
     unknown: int  # Tokens that are the unknown piece
-    n_pieces: int  # Pieces that a text may give; special tokens are not counted
+    n_pieces: int  # Pieces that a text may have; special tokens are not counted
     counts: "np.ndarray"  # (largest id + 1,) int64: how often each id occurs
     groups: "np.ndarray"  # (n, 3) int64: bytes, characters and tokens of groups of documents
 

@@ -17,7 +17,7 @@ from ..unigram.seeds import suffix_array_ref
 # %% ../../nbs/insight/12_text_steps.ipynb #9d04759d
 def suffix_steps(
     counts: Mapping[str, int],  # pretoken → how often it occurs; few and short ones
-    piece: str,  # Whose interval is narrowed at the end
+    piece: str,  # The piece whose interval is narrowed at the end
     *,
     title: str = "Sorting suffixes",  # A line above
 ) -> Stepper:  # Draws itself in Jupyter

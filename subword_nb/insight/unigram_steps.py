@@ -124,7 +124,7 @@ def _probability(log: float) -> str:
 
 # %% ../../nbs/insight/11_unigram_steps.ipynb #44eee3f8
 def em_steps(
-    history: list[EMStep],  # What `em_ref` gives
+    history: list[EMStep],  # As returned by `em_ref`
     *,
     most: int = 12,  # Pieces shown, those of the highest expected count in the last round
     title: str = "EM, round by round",  # A line above
@@ -159,11 +159,11 @@ def em_steps(
 # %% ../../nbs/insight/11_unigram_steps.ipynb #b1dcecd0
 def prune_steps(
     counts: Mapping,  # pretoken → how often it occurs
-    vocab_size: int,  # Number of pieces wanted
+    vocab_size: int,  # Requested number of pieces
     *,
     most: int = 15,  # Pieces shown, those of the smallest removal loss
     title: str = "Pruning, round by round",  # A line above
-    **options,  # What else `unigram_train_ref` takes
+    **options,  # Further options of `unigram_train_ref`
 ) -> Stepper:  # Draws itself in Jupyter
     "The rounds of Unigram's training, and what each of them drops."
     history = unigram_train_ref(counts, vocab_size, **options).history

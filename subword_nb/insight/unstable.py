@@ -88,7 +88,7 @@ def _covers(model):
 
 
 def _ends_beyond(model, pieces, pretoken, at):
-    "Is there a piece from a place to beyond the end that some continuation has?"
+    "Is there a piece from a position to beyond the end that some continuation contains?"
     begun = model.tokens(pretoken[:at])[-_CONTEXT:]
     head = pretoken[begun[0].start : at] if begun else ""
     before = list(model.encode(head)) if head else []
@@ -106,7 +106,7 @@ _PROBES = [*_KINDS, *map("".join, product(_KINDS, repeat=2)), "ll", "re", "ve"]
 
 
 def _probes(tok, text):
-    "What is put after a text to see where its pretokens end."
+    "The texts appended to find out where pretokens end."
     begun = (t.content for t, _ in tok.added_tokens)
     rests = [s[k:] for s in begun for k in range(1, len(s)) if text.endswith(s[:k])]
     return [*_PROBES, *rests, *(rest + "a" for rest in rests)]
@@ -116,7 +116,7 @@ def unstable(
     tok: Any,  # A tokenizer
     text: str,  # The beginning of a text
 ) -> int:  # Number of ids at the end, without those of the post-processor
-    "How many of the last ids may change if the text goes on?"
+    "How many of the last ids may change if more text follows?"
     if not isinstance(text, str):
         raise TypeError(f"text must be a str, got {type(text).__name__}; decode bytes first")
     if tok.model.dropout:
@@ -173,7 +173,7 @@ def _tail(tok, c, text):
 
 
 def _joins_words(token):
-    "May an added token lie over a space between two words, or take it along?"
+    "May an added token extend over a space between two words, or include it?"
     ends = token.content[:1] + token.content[-1:]
     return (
         any(map(str.isspace, token.content))

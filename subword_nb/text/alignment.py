@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # %% ../../nbs/text/01_alignment.ipynb #5ee1df88
 class Aligned(NamedTuple):
-    "A text and, for every character of it, where in the original it comes from."
+    "A text and, for each of its characters, the span in the original."
 
     text: str  # The current text
     spans: list | None = None  # Per character its (start, end) in the original; None: (at + i, at + i + 1)
@@ -56,7 +56,7 @@ class Aligned(NamedTuple):
         self,
         changes: Iterable,  # (character, n) in order, see `apply_changes`
         *,
-        skip: int = 0,  # How many characters are dropped before the first change
+        skip: int = 0,  # Number of characters dropped before the first change
     ) -> "Aligned":  # The changed text
         "Apply changes, and carry the spans along."
         return apply_changes(self, changes, skip=skip)
@@ -74,7 +74,7 @@ def apply_changes(
     # (character, n) in order: n = 0 replaces, n > 0 inserts, n < 0 replaces one and swallows -n more
     changes: Iterable,
     *,
-    skip: int = 0,  # How many characters are dropped before the first change
+    skip: int = 0,  # Number of characters dropped before the first change
 ) -> Aligned:  # The changed text
     "Apply changes, and carry the spans along."
     char_spans = aligned.char_spans()
@@ -99,7 +99,7 @@ def draw_alignment(
     original: str,  # The original text
     aligned: Aligned,  # The text after the changes
 ) -> "Svg":  # Draws itself in Jupyter; `str()` lists the characters with their spans
-    "Draw where each character of a text comes from."
+    "Draw the origin of each character of a text."
     from subword_nb.core.draw import Svg, printable, svg_figure, svg_text
 
     parts, step, x0 = [], 34, 20
@@ -127,7 +127,7 @@ def spread(
     aligned: Aligned,  # The text to change
     pieces: Iterable,  # One string per character, which may be empty: its replacement
 ) -> Aligned:  # Every character of a piece has the span of the character it replaces
-    "Give each character's place to a string."
+    "Replace each character by a string with its span."
     pieces = pieces if isinstance(pieces, list) else list(pieces)
     if len(pieces) != len(aligned.text):
         raise ValueError(
@@ -146,7 +146,7 @@ def replace_places(
     places: Iterable,  # (start, end) of each match, in order, not overlapping
     content: str,  # The replacement of each
 ) -> Aligned:  # The content has the span of the last character it replaces
-    "Replace matches by a content, with the spans that HF gives it."
+    "Replace matches by a content, with spans as in HF."
     places = list(places)
     if not places:
         return aligned
@@ -194,10 +194,10 @@ def _blocks(a, b):
 
 # %% ../../nbs/text/01_alignment.ipynb #5ba96445
 def align_by_difference(
-    before: Aligned,  # The text that a function was given
+    before: Aligned,  # The argument of the function
     after: str,  # The text that it returned
 ) -> Aligned:  # `after`, aligned by the substrings it shares with the text before
-    "Guess the spans of a text made by a function that keeps no record."
+    "Guess the spans of a text made by a function that records none."
     if after == before.text:
         return before
     a, b = [*map(_plain, before.text)], [*map(_plain, after)]
@@ -219,7 +219,7 @@ def align_by_difference(
 # %% ../../nbs/text/01_alignment.ipynb #e0785d11
 def function_at(
     path: str,  # "package.module:name"
-) -> Callable:  # What has that name there
+) -> Callable:  # The object of that name
     "Import a function by its path."
     module, _, name = path.partition(":") if isinstance(path, str) else ("", "", "")
     if not module or not name or module.startswith("."):

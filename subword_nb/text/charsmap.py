@@ -37,7 +37,7 @@ from .unicode_forms import CharTable
 def read_charsmap(
     blob: bytes,  # A precompiled character map
 ) -> tuple[array, bytes]:  # The trie's units (32-bit unsigned); the replacements, each ended by a zero byte
-    "Take a character map apart into its two halves."
+    "Split a character map into its two halves."
     if not isinstance(blob, bytes):
         raise ValueError(
             f"precompiled_charsmap must be bytes (in a file they are base64), got {type(blob).__name__}"
@@ -90,14 +90,14 @@ _SWAPS = [[step for step in _STEPS if label & step[0]] for label in range(256)]
 
 
 def _bases(free, label):
-    "Of 256 places, given as bits, the ones whose child by this label would be free."
+    "Of 256 places, as bits, those whose child by this label would be free."
     for shift, mask in _SWAPS[label]:
         free = (free & mask) << shift | free >> shift & mask
     return free
 
 # %% ../../nbs/text/02_charsmap.ipynb #27266320
 class _FreeUnits:
-    "What is free in the array: for each block of 256 units the free ones and the unused bases, as bits."
+    "The free units and unused bases of each block of 256 units, as bits."
 
     def __init__(self):
         self.free, self.bases, self.open = [], [], []
@@ -219,7 +219,7 @@ def prefixes(
 
 # %% ../../nbs/text/02_charsmap.ipynb #6db5e341
 NESTED = 32  # Keys that begin at one place and are looked at
-NESTED_SPELLINGS = 64  # The same for spellings that SentencePiece keeps
+NESTED_SPELLINGS = 64  # The same for spellings that SentencePiece protects
 
 
 def longest_prefix(
@@ -331,7 +331,7 @@ def later_characters(
 
 
 def _width(lead):
-    "How many bytes a character has, by the first of them."
+    "The number of bytes of a character, by the first of them."
     if lead < 0x80:
         return 1
     if lead < 0xE0:
@@ -514,7 +514,7 @@ class _Tables:
         return None if found is None else _text_at(self.pool, found[1])
 
     def cluster(self, part):
-        "The replacement of a whole cluster of less than six bytes; None if it goes character by character."
+        "The replacement of a whole cluster of less than six bytes; None if it is processed by character."
         if len(part) > 5 or len(part.encode("utf-8", "surrogatepass")) > 5:
             return None
         return self.whole(part)
@@ -603,7 +603,7 @@ class Charsmap:
     def normalize(
         self,
         text: str,  # Any text
-    ) -> str:  # What HF tokenizers makes of it
+    ) -> str:  # The result of HF tokenizers
         "Replace clusters and characters by HF's rule."
         return _normalized(self._tables, text)
 
@@ -617,7 +617,7 @@ class Charsmap:
     def longest(
         self,
         text: str,  # Any text
-    ) -> str:  # What SentencePiece makes of it
+    ) -> str:  # The result of SentencePiece
         "Replace the longest key at each place by SentencePiece's rule."
         return _longest(self._tables, text)
 
@@ -721,7 +721,7 @@ def _characters():
 # %% ../../nbs/text/02_charsmap.ipynb #a1e1bcaf
 @cache
 def nfkc_rules() -> dict[str, str]:  # Key → replacement
-    "Rules that bring characters, and the sequences that Unicode takes for one, into form NFKC."
+    "Rules that convert characters, and sequences equivalent to one, to form NFKC."
     apart, whole, _ = _younger()
     rules, spellings, sequences = {}, {}, set()
     for ch in _characters():
@@ -756,7 +756,7 @@ def nmt_rules(
 def simple_fold(
     ch: str,  # One character
 ) -> str:  # One character
-    "Unicode's simple case folding: the small letter that stands for both, never two characters."
+    "Unicode's simple case folding: one small letter for both cases, never two characters."
     if len(ch) != 1:
         raise ValueError(
             f"ch must be one character, got {len(ch)}: {ch!r}; fold each, and join what comes back"
@@ -796,7 +796,7 @@ def _rules(name):
 def rules_for(
     name: str,  # One of `RULE_NAMES`
 ) -> dict[str, str]:  # Key → replacement, sorted by key
-    "The rules that SentencePiece knows by name."
+    "The named rules of SentencePiece."
     return dict(_rules(_known(name)))
 
 
@@ -817,7 +817,7 @@ def _map(name):
 def charsmap_for(
     name: str,  # One of `RULE_NAMES`
 ) -> bytes:  # A precompiled character map; empty for "identity", as SentencePiece writes it
-    "The rules that SentencePiece knows by name, as they are put into a model."
+    "The named rules of SentencePiece, as stored in a model."
     return _map(_known(name))
 
 # %% ../../nbs/text/02_charsmap.ipynb #db231f5d

@@ -145,7 +145,7 @@ def _emit_repeat(self, node, then):
 
 # %% ../../nbs/text/12_dfa.ipynb #8819f3d6
 def _leave(self, body, then):
-    "Where a possessive repeat continues when it takes no more."
+    "Where a possessive repeat continues when it ends."
     taken = _single(self, body)
     if taken is not None:
         return self.put("look", self.all - taken, then)
@@ -177,7 +177,7 @@ def _may_be_empty(node):
 
 
 def _single(self, node):
-    "The symbols of a node that takes exactly one character; None for any other."
+    "The symbols of a node that matches exactly one character; None for any other."
     if node[0] == "set":
         return self.sets[node[1]]
     if node[0] != "alt":
@@ -191,7 +191,7 @@ def _first(self, node):
 
 
 def _needs(self, node):
-    "The symbols before which a lookahead succeeds, and whether it takes a character."
+    "The symbols before which a lookahead succeeds, and whether it needs a character."
     kind, what = node[0], node[1] if len(node) > 1 else None
     if kind == "set":
         return self.sets[what], True
@@ -268,7 +268,7 @@ def automaton(
     *,
     dialect: str = "rust",  # Where its author ran it: "rust" (tiktoken) or "oniguruma" (HF's Split)
 ) -> Automaton:  # The same matches as `compile_pattern`
-    "Turn a pattern into states, or raise an error that says why not."
+    "Turn a pattern into states, or raise an error with the reason."
     parts = compile_pattern(pattern, dialect=dialect).parts
     tree = _regular(pattern, pattern_tree(parts))
     sets = [p for p in parts if not isinstance(p, str)]

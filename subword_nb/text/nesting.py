@@ -35,7 +35,9 @@ def fold(
     return done[0]
 
 # %% ../../nbs/text/07_nesting.ipynb #9a00000e
-FILE_DEPTH = 60  # Sequences within each other that every reader of tokenizer.json takes, whatever lies in the innermost
+FILE_DEPTH = (
+    60  # Nested Sequences that every reader of tokenizer.json accepts, whatever the innermost contains
+)
 
 
 class Nested:
@@ -43,7 +45,7 @@ class Nested:
 
     if TYPE_CHECKING:
         steps: tuple
-        depth: int  # in order, without Sequences; how many Sequences lie in each other
+        depth: int  # in order, without Sequences; how deeply Sequences are nested
     _is_spliced = False
 
     def __init_subclass__(cls, **options):

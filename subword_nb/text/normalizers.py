@@ -100,7 +100,9 @@ class Normalizer:
         return plain_dict(self)
 
     @property
-    def splits_at_space(self) -> bool:  # Is normalize(x + y) always normalize(x) + normalize(y) there?
+    def splits_at_space(
+        self,
+    ) -> bool:  # Is normalize(x + y) always normalize(x) + normalize(y) at such a space?
         "May a long text be cut before a space between ASCII letters or digits, and the parts be normalized one by one?"
         return type(self).__module__ == Normalizer.__module__  # a class defined elsewhere must declare it
 
@@ -302,7 +304,7 @@ class Prepend(Normalizer):
 class Replace(Normalizer):
     "Replace every match by a content."
 
-    pattern: str  # What is replaced: text, or {"Regex": …} or {"String": …} as files have it
+    pattern: str  # Replaced text: a literal, or {"Regex": …} or {"String": …} as in files
     content: str  # The replacement
     regex: bool = False  # Is the pattern a regular expression?
 
@@ -455,7 +457,7 @@ def normalize_word(
     norm: Normalizer,  # A normalizer
     word: str,  # A part of a text, worked on alone
     *,
-    what: str = "a normalizer",  # What the error names
+    what: str = "a normalizer",  # Subject of the error message
 ) -> str:  # The normalized part
     "Normalize one of the words of a text; a word that grows too much is refused, since there may be many."
     text = norm.normalize(word)
@@ -495,13 +497,13 @@ class Sequence(Nested, Normalizer):
     def _align(self, x):
         return _in_turn([n.align for n in self.steps], x, lambda x: len(x.text))
 
-    # True if every step splits there, or looks at single characters only
+    # True if every step splits there, or depends on single characters only
     splits_at_space = cached_property(lambda self: _all_split_at_space(self.steps))
     _keeps_space = cached_property(lambda self: all(n._keeps_space for n in self.steps))
 
 
 def _all_split_at_space(steps):
-    "May a text be cut before a space, although each step sees what the ones before it have made?"
+    "May a text be cut before a space, although each step gets the result of the ones before it?"
     is_intact = True
     for n in steps:
         if not n.splits_at_space or not is_intact and not isinstance(n, _Table):
@@ -559,7 +561,7 @@ _REQUIRED = {
 }
 _OLD_NAMES = {"Bert": "BertNormalizer", "StripNormalizer": "Strip"}
 _RENAMED = {"strip_left": "left", "strip_right": "right"}
-_DEEPEST = 62  # Sequences within each other, as far as Hugging Face's reader goes
+_DEEPEST = 62  # Nested Sequences, the limit of Hugging Face's reader
 
 
 def _kind_of(d, path):
@@ -647,7 +649,7 @@ def normalizer_from_dict(
     *,
     path: str = "normalizer",  # Its path in the file, for error messages
     allow_code: bool = False,  # May the file name Python functions, which are then imported?
-    ignored: list | None = None,  # Takes the paths of unknown keys; None: a warning names them
+    ignored: list | None = None,  # Receives the paths of unknown keys; None: a warning names them
 ) -> Normalizer | None:  # The same normalizer as an object; None if there is none
     "Read a normalizer from tokenizer.json's form."
     if d is None:

@@ -161,7 +161,7 @@ class Metaspace(PreTokenizer):
     "Write spaces as a visible character, put one in front, and cut before each."
 
     replacement: str  # The character that replaces a space
-    prepend_scheme: str  # As given
+    prepend_scheme: str  # As passed
     splits: bool  # The option `split`; the method has that name already
 
     def __init__(
@@ -364,7 +364,7 @@ class Callable(PreTokenizer):
     "Split at the spans that a function returns."
 
     function: Function  # text → (start, end) of each piece, in order; or its path, "package.module:name"
-    path: str | None = field(default=None, repr=False, compare=False)  # The import path, where that was given
+    path: str | None = field(default=None, repr=False, compare=False)  # The import path, if that was passed
 
     def __post_init__(self):
         if isinstance(self.function, str):
@@ -504,7 +504,7 @@ def _read_split(options, path):
         raise ValueError(f"{path}.pattern: {e}") from None
 
 
-_DEEPEST = 62  # Sequences within each other, as far as Hugging Face's reader goes
+_DEEPEST = 62  # Nested Sequences, the limit of Hugging Face's reader
 
 
 def _read_sequence(options, path, allow_code, ignored):
@@ -607,7 +607,7 @@ def pretokenizer_from_dict(
     *,
     path: str = "pre_tokenizer",  # Its path in the file, for error messages
     allow_code: bool = False,  # Import the functions that a file names; only for files that you trust
-    ignored: list | None = None,  # Takes the paths of unknown keys; None: a warning names them
+    ignored: list | None = None,  # Receives the paths of unknown keys; None: a warning names them
 ) -> PreTokenizer:  # The same pre-tokenizer as an object
     "Read a pre-tokenizer from tokenizer.json's form."
     if d is None:

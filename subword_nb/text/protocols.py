@@ -60,12 +60,12 @@ class WholeReason:
 # %% ../../nbs/text/03_protocols.ipynb #a2100f0a
 @dataclass(repr=False)
 class StepsReason:
-    "The reason of a model whose steps are told in sentences."
+    "The reason of a model whose steps are described in sentences."
 
     pretoken: str  # The segmented pretoken
-    steps: list  # What the model did, a sentence each
+    steps: list  # The steps of the model, a sentence each
     pieces: list  # Final pieces, one for each id
-    note: str | None = None  # A remark, such as what is unknown
+    note: str | None = None  # A remark, such as the unknown text
     kind: str = field(default="steps", init=False)  # The kind of reason
 
     def to_dict(self) -> dict:  # Numbers, strings, lists and dicts only
@@ -117,7 +117,7 @@ class Model(Protocol):
     "Turns pretokens into ids. A subclass needs `piece2id` and `encode`; everything else has defaults."
 
     piece2id: Mapping[str, int]  # piece → id
-    unk_piece: str | None = None  # Replaces text without a piece; None: there is no such piece
+    unk_piece: str | None = None  # Replaces text without a piece; None: no unknown piece
     byte_fallback: bool = False  # Is text without a piece spelled by the pieces of its bytes?
     continuing_subword_prefix: str = ""  # Prefix of pieces that do not start their pretoken
     end_of_word_suffix: str = ""  # Suffix of pieces that end their pretoken
@@ -125,7 +125,7 @@ class Model(Protocol):
     control: tuple = ()  # Pieces that are never matched in text
     unused: tuple = ()  # Pieces that are taken apart again if merging makes them
     dropout: float | None = None  # Probability of dropping a merge; None: encoding is deterministic
-    drops_merges: ClassVar[bool] = False  # Do `encode` and `tokens` take a dropout?
+    drops_merges: ClassVar[bool] = False  # Do `encode` and `tokens` have the argument `dropout`?
     has_merges: ClassVar[bool] = False  # Is there a list of merge rules, `merges`?
     has_lattice: ClassVar[bool] = False  # Do segmentations have probabilities, so that `lattice` works?
     spells_unknown: ClassVar[bool] = False  # Is the piece of an unknown token its text?
@@ -224,19 +224,19 @@ class Model(Protocol):
     def without_pieces(
         self,
         pieces: Collection[str],  # Pieces that ordinary text must not produce
-    ) -> "Model":  # Pieces needed for merging are kept
+    ) -> "Model":  # Pieces needed for merging are not removed
         "The model without some pieces, as far as possible."
         return self
 
     def with_ids(
         self,
-        piece2id: Mapping[str, int],  # Pieces that stay → their new ids
+        piece2id: Mapping[str, int],  # Pieces that are never removed → their new ids
     ) -> "Model|None":  # None: it cannot be made smaller in this form
         "The model with these of its pieces alone, under these ids."
         return None
 
     def joins(self) -> Joins | None:  # None: any neighbours may be joined, or nothing is known
-        "What the model can join."
+        "The characters that the model can join."
         return None
 
     def lattice(
@@ -285,7 +285,7 @@ def checked_pretoken(
 
 
 def check_piece2id(
-    piece2id: Mapping[str, int],  # What a model is given as its vocabulary
+    piece2id: Mapping[str, int],  # The vocabulary argument of a model
 ) -> None:  # None if it is a vocabulary
     "Raise an error for a vocabulary whose pieces are not text or whose ids are not integers, 0 or more."
     if not isinstance(piece2id, Mapping):
@@ -426,7 +426,9 @@ class Normalizer(Protocol):
         ...
 
     @property
-    def splits_at_space(self) -> bool:  # Is normalize(x + y) always normalize(x) + normalize(y) there?
+    def splits_at_space(
+        self,
+    ) -> bool:  # Is normalize(x + y) always normalize(x) + normalize(y) at such a space?
         "May a text be cut before a space between ASCII letters or digits?"
         ...
 

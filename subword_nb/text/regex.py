@@ -266,7 +266,7 @@ class _Compiled:
             ) from None
         check_pattern(self.pattern, self.parts)
         syntax = [p for p in self.parts if isinstance(p, str)]
-        # `re` never goes back into the first rounds
+        # `re` never backtracks into the first rounds
         again = any(re.fullmatch(r"\{0*([2-9]|[1-9]\d+)(,\d*)?\}\+", p) for p in syntax)
         hard = "compound possessive" in self.needs and (self._version < (3, 11, 5) or again)
         if {"possessive", "group"} <= self.needs and self._version < (3, 11):
@@ -445,14 +445,14 @@ class SplitPattern(_Compiled):
         self,
         text: str,  # Any text
     ) -> Iterator[re.Match]:  # Match objects, in order
-        "All matches, as `re.Pattern.finditer` gives them; only where some are empty does `spans` differ."
+        "All matches, as `re.Pattern.finditer` returns them; `spans` differs only if some are empty."
         return self._at(_top(text)).finditer(text)
 
     def match(
         self,
         text: str,  # Any text
         pos: int = 0,  # Where the match has to begin
-    ) -> re.Match | None:  # What matches there, if anything
+    ) -> re.Match | None:  # The match at that position, if any
         "The match that begins at a position."
         return self._at(_top(text)).match(text, pos)
 
@@ -480,7 +480,7 @@ def compile_pattern(
     pattern: str,  # A name from `PATTERNS`, or a regular expression
     *,
     dialect: str = "rust",  # Where its author ran it: "rust" (tiktoken) or "oniguruma" (HF's Split)
-) -> SplitPattern:  # The one of this pattern and dialect, kept for the next call
+) -> SplitPattern:  # The one for this pattern and dialect, cached for the next call
     "Compile a split pattern with the pinned Unicode classes."
     if pattern in PATTERNS:
         return _cached(PATTERNS[pattern], "rust")

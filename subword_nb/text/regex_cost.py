@@ -26,7 +26,7 @@ def steps_of(
 
 def check_pattern(
     pattern: str,  # A regular expression, for messages
-    parts: tuple,  # What `read_pattern` gives
+    parts: tuple,  # As returned by `read_pattern`
 ) -> None:
     "Raise an error for a pattern that is larger than the limit."
     ranges = sum(len(p) for p in parts if not isinstance(p, str))
@@ -91,7 +91,7 @@ def _first_run(items):
 
 
 def _covers(items, before, run):
-    "Does a branch begin alike, with a run that takes at least as much?"
+    "Does a branch have the same beginning, with a run that matches at least as much?"
     i = _first_run(items)
     return i is not None and items[:i] == before and items[i][2] <= 1 and _holds(items[i][1][1], run[1][1])
 
@@ -103,7 +103,7 @@ def _holds(ranges, others):
 def is_linear(
     tree: tuple,  # From `pattern_tree`
 ) -> bool:  # False: it may be linear, but is not proved to be
-    "Is a search with this pattern sure to take time in proportion to the text?"
+    "Is a search with this pattern certain to be linear in the length of the text?"
     nodes = tree[1] if tree[0] == "alt" else (tree,)
     branches = [node[1] if node[0] == "cat" else (node,) for node in nodes]
     open_runs = [_unsettled(items) for items in branches]

@@ -302,7 +302,7 @@ _CONTROLS = {"n": 10, "r": 13, "t": 9, "f": 12, "v": 11, "a": 7, "e": 27}
 
 
 def _escaped(s, in_class=False):
-    "The code point or the set that an escape stands for; None when it stands for a position."
+    "The code point or the set of an escape; None if the escape is a position."
     at = s.pos - 1
     c = s.take()
     if c in "pP" and c and not (s.onig and s.peek() != "{"):
@@ -372,7 +372,7 @@ def _folded(s, ranges, negated=False):
 
 # %% ../../nbs/text/04_regex_syntax.ipynb #f900389b
 class _Letter(tuple):
-    "The set of a letter whose case is ignored; `folding` gives the rule, `behind` is true in a lookbehind."
+    "The set of a letter whose case is ignored, by the rule `folding`; `behind` is true in a lookbehind."
 
     def __new__(cls, s, code):
         folding = _foldings()[0].get(code, chr(code))
@@ -509,7 +509,7 @@ def _put_class(s):
 
 # %% ../../nbs/text/04_regex_syntax.ipynb #5f778f84
 def _literal(s, code):
-    "One character that stands for itself, in either case when the pattern says so."
+    "One literal character, in either case if the pattern ignores case."
     if "i" in s.flags and s.onig:
         s.put(_Letter(s, code))
     else:

@@ -38,7 +38,7 @@ def cut(
     *,
     behavior: str = "isolated",  # A name from `BEHAVIORS`
     invert: bool = False,  # Swap the roles of matches and gaps
-    keep_empty: bool = False,  # Keep the pieces of empty matches
+    keep_empty: bool = False,  # Include the pieces of empty matches
 ) -> list[tuple[int, int]]:  # The pieces' half-open offsets, in order
     "Turn the matches of a pattern into pieces."
     edges, roles, at = [], "", 0
@@ -95,7 +95,7 @@ class _Hooks:
 
     @property
     def at_space(self) -> str:
-        "What becomes of a space between two ASCII letters or digits: splits, keeps, or not known (empty)."
+        "What happens at a space between two ASCII letters or digits: splits, keeps, or unknown (empty)."
         return self._at_space
 
     @property
@@ -111,7 +111,7 @@ class PreTokenizer(_Hooks):
         self,
         text: str,  # Any text
     ) -> list[tuple[str, int, int]]:  # Pieces with their half-open code point offsets
-        "The pieces of a text and where they come from."
+        "The pieces of a text with their offsets."
         if not isinstance(text, str):
             raise _not_text(text)
         if type(self)._pieces is _Hooks._pieces:
@@ -141,7 +141,7 @@ class PreTokenizer(_Hooks):
     def piece_of(
         self,
         raw: str,  # One raw pretoken
-    ) -> str:  # The piece as `split` gives it
+    ) -> str:  # The piece as returned by `split`
         "Spell a raw pretoken."
         return self._spell(raw)
 
@@ -175,7 +175,7 @@ class Split(PreTokenizer):
 
     @property
     def _ascii_pattern(self):
-        "A pattern whose `findall` gives the raw pretokens of ASCII text, or None."
+        "A pattern whose `findall` returns the raw pretokens of ASCII text, or None."
         return self._compiled.in_ascii if self.behavior == "isolated" and not self.invert else None
 
     @cached_property
@@ -486,7 +486,7 @@ A8FE-A8FF AB66-AB6B E000-F8FF FBC2 FD40-FD4F FDCF FDFE-FDFF 1019C 1032D-1032F 10
 # %% ../../nbs/text/09_splitters.ipynb #e8843bb1
 @cache
 def _script_table():
-    "Where a script begins, which one it is, and the edges of what has none."
+    "The starts of scripts, their names, and the bounds of characters without a script."
     rows = _SCRIPTS.split()
     starts = [int(a, 16) for a in rows[::2]]
     edges = []
@@ -498,7 +498,7 @@ def _script_table():
 
 def script(
     ch: str,  # One character
-) -> str:  # Such as "Latn", "Hani" or "Zyyy" (common); "" for the space and for what has none
+) -> str:  # Such as "Latn", "Hani" or "Zyyy" (common); "" for the space and characters without a script
     "The script that HF's UnicodeScripts sees in a character."
     starts, names, younger = _script_table()
     if category(ch) in ("Cn", "Cs") or ch == " " or bisect_right(younger, ord(ch)) % 2:
@@ -714,7 +714,7 @@ def _holds(ranges, ch):
 
 # %% ../../nbs/text/09_splitters.ipynb #02f9cb7f
 def _split_at_space(parts, behavior, invert):
-    "What a Split does at a space between letters or digits."
+    "The effect of a Split at a space between letters or digits."
     sides = _sides(parts)
     if sides in ([], ["GG"]):
         return "keeps" if sides else ""

@@ -83,7 +83,7 @@ def normal_form(
     text: str,  # Any text
     *,
     form="NFC",  # "NFC", "NFD", "NFKC" or "NFKD"
-) -> str:  # The text in that form, as HF tokenizers gives it
+) -> str:  # The text in that form, as in HF tokenizers
     "Normalize as Unicode 9.0 does, in time proportional to the text."
     _check_text(text)
     if form not in ("NFC", "NFD", "NFKC", "NFKD"):
@@ -154,7 +154,7 @@ def normal_form_changes(
     *,
     form: str = "NFC",  # "NFC", "NFD", "NFKC" or "NFKD"
 ) -> list[tuple[str, int]]:  # The characters of the text in that form, each with its change
-    "Normalize, and say of every character which ones it replaces."
+    "Normalize, and record for every character which ones it replaces."
     if normal_form(text, form=form) == text:
         return list(zip(text, repeat(0)))
     out, at = [], 0
@@ -270,7 +270,7 @@ class CharTable(dict):
         self,
         text: str,  # Any text
     ) -> list[str]:  # One for each character, empty where it is dropped
-        "What each character of a text becomes."
+        "The replacement of each character of a text."
         return [self[code] or "" for code in map(ord, text)]
 
 # %% ../../nbs/text/00_unicode_forms.ipynb #b80d1789
@@ -343,7 +343,7 @@ def bert_pieces(
     strip: bool = True,  # `strip_accents`
     lower: bool = True,  # `lowercase`
 ) -> list[str]:  # One for each character of the text; joined, they are `bert_normalize` of it
-    "What each character becomes in BERT's four steps."
+    "The replacement of each character in BERT's four steps."
     try:
         return _bert_table(clean, chinese, strip, lower).pieces(text)
     except _MarksMove:
@@ -375,7 +375,7 @@ UNMARKED = CharTable(lambda ch: "" if is_mark(ch) else ch)
 
 
 def drop_marks(
-    text: str,  # Any text; decomposed if its accents are to go
+    text: str,  # Any text; decomposed if accents are to be removed
 ) -> str:  # Without combining marks
     "Drop all combining marks; precomposed letters are left as they are."
     _check_text(text)

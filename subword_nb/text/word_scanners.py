@@ -198,7 +198,7 @@ def _byte_class(members):
 
 
 def class_scanner(
-    name: str,  # What it cuts as
+    name: str,  # The tokenizer whose splitting it follows
     classes: np.ndarray,  # (0x110000,) uint8, see `word_classes`
     *,
     alike: np.ndarray | None = None,  # (0x110000,) bool: which are like all others of their class and width

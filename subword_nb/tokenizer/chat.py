@@ -26,7 +26,7 @@ def apply_chat_template(
     add_generation_prompt: bool = False,  # End with what opens the model's answer
     continue_final_message: bool | str = False,  # Leave the last message open
     tokenize: bool = True,  # False: return texts
-    sanitize_control_tokens: bool = True,  # False: words from outside give commands, too
+    sanitize_control_tokens: bool = True,  # False: messages may produce special tokens, too
     padding: bool | str = False,  # True or "longest", "max_length", or False
     truncation: bool = False,  # Truncate ids to `max_length`, at any place
     max_length: int | None = None,  # For both of these; None: that of the tokenizer's `config`
@@ -98,7 +98,7 @@ def rendered_chats(
     template: str,  # The source of a Jinja template
     **options,  # Of `render_chat`
 ) -> list[OriginText]:  # Their texts, with origins
-    "Write conversations down as a template says."
+    "Render conversations with a template."
     try:
         return [render_chat(one, template, **options) for one in conversations]
     except ChatTemplateError as e:

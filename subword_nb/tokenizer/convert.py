@@ -133,7 +133,7 @@ def shrink(
 
 # %% ../../nbs/tokenizer/02_convert.ipynb #1f119254
 def _pieces(tok, text):
-    "The pieces of a text, or the error it gives."
+    "The pieces of a text, or the error that it raises."
     try:
         return tok.align(text, add_special_tokens=False, allowed_special=()).pieces
     except (ValueError, KeyError) as e:
@@ -162,7 +162,7 @@ def reason(
 
 # %% ../../nbs/tokenizer/02_convert.ipynb #81dfdd38
 def _ids(tok, text, around=True):
-    "The ids of a text, or the kind of error it gives; of a function, what it returns."
+    "The ids of a text, or the kind of error that it raises; for a function, its result."
     try:
         return (
             list(tok(text))
@@ -174,7 +174,7 @@ def _ids(tok, text, around=True):
 
 
 def _named(tok, text, around=True):
-    "The pieces of a text, for formats that number them anew."
+    "The pieces of a text, for formats that renumber them."
     ids = _ids(tok, text, around)
     return pieces_of(tok, ids) if isinstance(ids, list) else ids
 
@@ -193,9 +193,9 @@ class Report(NamedTuple):
     "The result of running two tokenizers on the same texts."
 
     n: int  # Number of texts
-    n_different: int  # On how many of them the ids differ
+    n_different: int  # Number of texts whose ids differ
     differences: list  # The first few
-    n_decoded: int = 0  # How many texts have the same ids, but are not decoded to the same text
+    n_decoded: int = 0  # Number of texts with the same ids that are decoded differently
     decoded: tuple | None = None  # The first of them: text, and the two decoded texts
 
     @property
@@ -364,7 +364,7 @@ def _for_gpt2(tok):
 
 
 def _spelled_option(tok, kind):
-    "Which special tokens texts may spell, where a reader would take others for granted."
+    "The special tokens that texts may spell, if a reader's default differs."
     special = {t.content for t, _ in tok.added_tokens if t.special}
     found = special if tok.allowed_special == "all" else special & tok.allowed_special
     usual = special if special_by_default(kind) == "all" else set()
@@ -392,7 +392,7 @@ def convert(
     n: int = 1000,  # Number of generated texts on which both are run; 0: none
     seed: int = 0,  # Makes them repeatable
     **options,  # For reading `source`
-) -> Conversion:  # The file written, what it does not contain, and the comparison of the two
+) -> Conversion:  # The written file, what it lacks, and the comparison
     "Write a tokenizer in another format and compare the two."
     kind = kind or kind_of_name(target)
     tok = source if isinstance(source, Tokenizer) else Tokenizer.load(source, **options)

@@ -93,7 +93,7 @@ def _read(path, allow_code, options):
 
 
 def _from_file(path, allow_code, options):
-    "The kind and the parts of a file or folder, with a warning of what is known to be wrong with it."
+    "The kind and the parts of a file or folder, with a warning about its known defects."
     from subword_nb.formats.known_bad import warn_of_defects
 
     kind, parts = read_file(path, allow_code=allow_code, **options)
@@ -292,7 +292,7 @@ class Tokenizer(Engine):
         # Settings for calls and decoding, as in tokenizer_config.json; None: none
         config: TokenizerConfig | None = None,
         source=None,  # What its file, or training, records besides
-        # Special tokens that texts may spell, unless a call says otherwise: "all", a set, or () for none;
+        # Special tokens that texts may spell by default: "all", a set, or () for none;
         # None is "all"
         allowed_special: str | Collection[str] | None = "all",
         training=None,  # The report of its training, if it was trained
@@ -314,7 +314,7 @@ class Tokenizer(Engine):
 
     @property
     def parts(self) -> Parts:  # In the order of the constructor's arguments
-        "The parts that a file holds."
+        "The parts in a file."
         return _parts_of(self)
 
     @property
@@ -389,8 +389,8 @@ class Tokenizer(Engine):
         # that uses one, or "org/name" on the hub
         path: str | os.PathLike,
         *,
-        # Special tokens that texts may spell, unless a call says otherwise: "all", a set, or () for none;
-        # None: as the file says, else as its library does
+        # Special tokens that texts may spell by default: "all", a set, or () for none;
+        # None: as in the file, else the default of its library
         allowed_special: str | Collection[str] | None = None,
         # Import the Python functions that a tokenizer.json names; only for files that you trust
         allow_code: bool = False,
@@ -421,7 +421,7 @@ class Tokenizer(Engine):
         kind: str | None = None,
         # .gguf: a model's file, whose other metadata and tensors are written with the vocabulary
         base: str | os.PathLike | None = None,
-    ) -> Path:  # The path written; a warning names everything that the format cannot hold
+    ) -> Path:  # The path written; a warning names everything that the format cannot express
         "Save the tokenizer, atomically."
         from subword_nb.formats.export import write_file
 
@@ -574,7 +574,7 @@ class Tokenizer(Engine):
         truncation_side: str | None = None,  # "right" or "left"; None: as the tokenizer's `truncation`
         # The piece to pad with; None: the tokenizer's, or a piece such as [PAD]
         pad_piece: str | None = None,
-        return_overflowing_tokens: bool = False,  # Return what was truncated as rows of their own
+        return_overflowing_tokens: bool = False,  # Return the truncated parts as further rows
         allowed_special=None,  # As for `encode`
         disallowed_special=(),  # As for `encode`
         dropout: float | None = None,  # As for `encode`
@@ -585,7 +585,7 @@ class Tokenizer(Engine):
         # else both), `return_special_tokens_mask`, `return_offsets_mapping`, `return_length` (False)
         **returned: bool,
     ) -> "Batch":  # Arrays by name
-        "Encode texts as a model takes them."
+        "Encode texts into the columns that a model takes."
         from subword_nb.pipeline.align import call
 
         return call(
@@ -657,7 +657,7 @@ class Tokenizer(Engine):
         *,
         skip_special_tokens: bool = False,  # Leave special tokens out
         errors: str = "replace",  # For bytes that are not UTF-8: "replace", "strict" or "ignore"
-        after: Iterable[int] = (),  # Ids that came before, such as a prompt; their text is not returned
+        after: Iterable[int] = (),  # Earlier ids, such as a prompt; their text is not returned
     ) -> decoding.Stream:  # Its `step(id)` and `finish()` return text
         "Decode ids one at a time, as a model generates them."
         return decoding.stream(self, skip_special_tokens=skip_special_tokens, errors=errors, after=after)
@@ -759,7 +759,7 @@ class Tokenizer(Engine):
         words: bool = True,  # False: no fertility and continued words, in half the time
         progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     ) -> "Measures":  # Sums, and bytes per token, fertility, evenness; draws itself as a table
-        "What a corpus costs with this tokenizer."
+        "Measure the cost of a corpus with this tokenizer."
         from subword_nb.insight.measures import measure
 
         return measure(self, source, field=field, documents=documents, words=words, progress=progress)
@@ -770,7 +770,7 @@ class Tokenizer(Engine):
         *,
         progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     ) -> "Audit":  # Findings with counts, examples and remedies; draws itself as a table
-        "Look for everything that is known to go wrong with vocabularies."
+        "Check a vocabulary for all known faults."
         from subword_nb.insight.audit import audit
 
         return audit(self, corpus, progress=progress)
@@ -779,9 +779,9 @@ class Tokenizer(Engine):
         self,
         prompt: str,  # A text that a model is to continue
         *,
-        n: int = 1,  # Number of tokens to take back; fewer if there are fewer
-    ) -> "Healed":  # Ids to keep, the bytes to come next; its `mask()` is the ids that may
-        "Take the last token of a prompt back, so that a model may choose one that goes on."
+        n: int = 1,  # Number of tokens to remove from the end; fewer if there are fewer
+    ) -> "Healed":  # The remaining ids and the bytes to write next; `mask()` has the allowed ids
+        "Remove the last token of a prompt, so that a model may choose a longer one in its place."
         from subword_nb.insight.canonical import heal
 
         return heal(self, prompt, n=n)
@@ -790,7 +790,7 @@ class Tokenizer(Engine):
         self,
         text: str,  # The beginning of a text
     ) -> int:  # Number of ids at the end, without those of the post-processor
-        "How many of the last ids may change if the text goes on?"
+        "How many of the last ids may change if more text follows?"
         from subword_nb.insight.unstable import unstable
 
         return unstable(self, text)
@@ -957,7 +957,7 @@ class Tokenizer(Engine):
         special_tokens: Iterable = (),  # Special tokens besides those it has
         # Special tokens that texts may spell; None: as the tokenizer has it
         allowed_special: str | Collection[str] | None = None,
-        # Options of `train`, such as `min_frequency`; options of the model stay the same unless given
+        # Options of `train`, such as `min_frequency`; those of the model are unchanged by default
         **options,
     ) -> _T:  # A new tokenizer
         "Train a tokenizer with the same components on other text."
@@ -977,23 +977,23 @@ class Tokenizer(Engine):
         n: int,  # Number of pieces to keep, special tokens included
         corpus=None,  # A corpus, or counts of pretokens; None: by ranks, scores or ids
         *,
-        keep: Collection[str] = (),  # Pieces that stay
-        # BPE: True removes pieces so that encoding anew is the same as splitting the old tokens, for any text
+        keep: Collection[str] = (),  # Pieces that are never removed
+        # BPE: True removes pieces so that encoding again equals splitting the old tokens, for any text
         exact: bool = False,
         renumber: bool = True,  # False: all ids stay, and removed ones are not in use
         **options,  # Options of the corpus: errors, field, sample, seed
-    ) -> _T:  # A new tokenizer; `self.id_map(it)` says what became of each id
-        "A smaller tokenizer, without training: what a corpus uses least is removed."
+    ) -> _T:  # A new tokenizer; `self.id_map(it)` maps the ids
+        "A smaller tokenizer, without training: the pieces that a corpus uses least are removed."
         from subword_nb.train.prune import prune
 
         return prune(self, n, corpus, keep=keep, exact=exact, renumber=renumber, **options)
 
     def shrink_to(
         self: _T,
-        corpus,  # What it will be used for: a corpus, or counts of pretokens
+        corpus,  # A sample of the texts that it will encode: a corpus, or counts of pretokens
         *,
         coverage: float = 1.0,  # Share of the tokens of the corpus that stay as they are
-        keep: Collection[str] = (),  # Pieces that stay
+        keep: Collection[str] = (),  # Pieces that are never removed
         exact: bool = False,  # BPE: as for `prune`
         renumber: bool = True,  # False: all ids stay, and removed ones are not in use
         **options,  # Options of the corpus: errors, field, sample, seed
@@ -1007,10 +1007,12 @@ class Tokenizer(Engine):
 
     def remove(
         self: _T,
-        pieces: Iterable[str],  # As the vocabulary spells them; what BPE builds on them goes, too
+        pieces: Iterable[
+            str
+        ],  # As the vocabulary spells them; pieces that BPE builds on them are removed, too
         *,
         renumber: bool = True,  # False: all ids stay, and removed ones are not in use
-    ) -> _T:  # A new tokenizer, which never gives these pieces
+    ) -> _T:  # A new tokenizer without these pieces
         "The tokenizer without some pieces."
         from subword_nb.train.prune import remove
 
@@ -1021,7 +1023,7 @@ class Tokenizer(Engine):
         other: "Tokenizer",  # Another one with the same kind of model
         *,
         rule: str = "first",  # What decides conflicts: "first" (this one's rules and scores) or "equal" (both count)
-    ) -> _T:  # A new tokenizer; `self.id_map(it)` and `other.id_map(it)` say what became of each id
+    ) -> _T:  # A new tokenizer; `self.id_map(it)` and `other.id_map(it)` map the ids
         "The tokenizer with the pieces of both; the ids of this one stay the same."
         from subword_nb.train.merge import merge
 
@@ -1029,9 +1031,9 @@ class Tokenizer(Engine):
 
     def id_map(
         self,
-        new: "Tokenizer",  # What became of it, such as the result of `truncate` or `extend`
+        new: "Tokenizer",  # The changed tokenizer, such as the result of `truncate` or `extend`
     ) -> "IdMap":  # `convert` changes stored ids, `rows` makes the matrix of a new embedding
-        "What becomes of each id in another vocabulary."
+        "Map each id to those of another vocabulary."
         from subword_nb.train.id_map import id_map
 
         return id_map(self, new)
@@ -1039,7 +1041,7 @@ class Tokenizer(Engine):
     def translated(
         self,
         kind: str,  # One of the `KINDS` of `formats.detect`
-    ) -> tuple:  # (a tokenizer of the same class, notes on what is lost)
+    ) -> tuple:  # (a tokenizer of the same class, notes on losses)
         "The tokenizer as another format can represent it."
         from subword_nb.formats.export import translated
 
@@ -1058,15 +1060,15 @@ class Tokenizer(Engine):
         # one, else "default"
         template: str | None = None,
         tokenize: bool = True,  # False: return the text
-        return_assistant_mask: bool = False,  # Return ids and a mask of what the model is to write
+        return_assistant_mask: bool = False,  # Return ids and a mask of the parts that the model writes
         count: bool = False,  # Return `ChatCounts`: the number of tokens of each message, of tools and of the rest
-        # True: words from outside may give commands, too; or the roles whose messages may
+        # True: messages may contain special tokens, too; or the roles whose messages may
         trusted: bool | Collection[str] = False,
-        # Oldest turns are left out, with a warning, until there are so few tokens; None: none are
+        # Omit oldest turns, with a warning, until there are at most so many tokens; None: omit none
         max_length: int | None = None,
         **template_kwargs,  # Other variables of the template, such as `enable_thinking`
-    ) -> Any:  # Ids, a list of int; or what the options above ask for
-        "The ids of a chat, in which only the template gives commands."
+    ) -> Any:  # Ids, a list of int; or as requested by the options above
+        "The ids of a chat, in which only the template produces special tokens."
         from subword_nb.pipeline.chat import chat
 
         return chat(
@@ -1102,7 +1104,7 @@ class Tokenizer(Engine):
         self,
         ids: Iterable[int],  # Ids, such as those of a prompt and an answer
     ) -> bool:  # True: nothing changes if they are decoded and encoded again
-        "Would decoding and encoding give the same ids back?"
+        "Would decoding and encoding return the same ids?"
         from subword_nb.pipeline.chat import is_stable
 
         return is_stable(self, ids)
@@ -1249,7 +1251,7 @@ _ADVICE = {
     ),
 }
 
-# A tokenizer is made anew when one of these is set: what it compiled follows from them
+# When one of these is set, everything derived from them is computed again
 _COMPILED_PARTS = ("model", "pre_tokenizer", "normalizer", "added_tokens", "allowed_special")
 
 
@@ -1274,12 +1276,12 @@ def _exchange(tok, name, value):
 
 
 def _made_of(cls, arguments):
-    "A tokenizer, or a component, from its arguments by name, as a pickle holds them."
+    "A tokenizer, or a component, from its arguments by name, as stored in a pickle."
     return cls(**arguments)
 
 
 def _parts_of(tok):
-    "The parts of a tokenizer, as files hold them."
+    "The parts of a tokenizer, as stored in files."
     return Parts(
         tok.model,
         tok.pre_tokenizer,
@@ -1296,7 +1298,7 @@ def _parts_of(tok):
 
 
 def _deciding_parts(tok):
-    "The parts that an answer depends on; of the special tokens that texts may spell, those that there are."
+    "The parts on which a result depends; of the special tokens that texts may spell, only the existing ones."
     special = frozenset(token.content for token, _ in tok.added_tokens if token.special)
     found = special if tok.allowed_special == "all" else special & tok.allowed_special
     return tok.parts._replace(source=None, allowed_special=found)
@@ -1312,7 +1314,7 @@ def _table(facts):
 
 # %% ../../nbs/tokenizer/00_tokenizer.ipynb #ff90c55b
 class _Stored:
-    "A component as a pickle holds it: a function and its arguments."
+    "A component as stored in a pickle: a function and its arguments."
 
     def __init__(self, reduced):
         self.reduced = reduced
@@ -1329,7 +1331,7 @@ def _stored(x, texts, done):
     if x is None or kind in (int, float, bool) or isinstance(x, type):
         return x
     if id(x) not in done:
-        done[id(x)] = _stored_object(x, kind, texts, done), x  # x is kept, so that its number stays its own
+        done[id(x)] = _stored_object(x, kind, texts, done), x  # x is kept alive, so that its id is not reused
     return done[id(x)][0]
 
 

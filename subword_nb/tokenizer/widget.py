@@ -19,7 +19,7 @@ def answer(
     text: str,  # As typed
     *,
     most: int = 5000,  # Longest text, in code points
-) -> dict:  # `data`: the explanation as plain data, or {}; `problem`: why there is none, else ""
+) -> dict:  # `data`: the explanation as plain data, or {}; `problem`: the reason for {}, else ""
     "The data about a text that the page receives."
     if len(text) > most:
         return {

@@ -223,7 +223,7 @@ def _work(counter, number, batch):
 
 
 def _note(counter, done):
-    "Add up what batches said."
+    "Add up the results of batches."
     for error, number, size in done:
         counter.error += error
         counter.left_out = counter.left_out[0] + int(number), counter.left_out[1] + int(size)
@@ -521,7 +521,7 @@ def warn_left_out(
     counts: FlatCounts,  # From `count_corpus`
     limit: int | None,  # Its `max_pretoken_bytes`
     *,
-    stacklevel: int = 2,  # Whose line the warning names: 2 is the caller's, 3 that of who called it
+    stacklevel: int = 2,  # As for `warnings.warn`: 2 names the caller's line, 3 that of its caller
 ) -> None:
     "Warn of pretokens that are too long; raise an error if there are no others."
     if limit is None or not counts.left_out[0]:

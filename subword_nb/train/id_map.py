@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # %% ../../nbs/train/07_id_map.ipynb #e7432676
 @dataclass(frozen=True, repr=False)
 class IdMap:
-    "What becomes of each id of one vocabulary in another, and what each new id is made of."
+    "The map between the ids of two vocabularies, in both directions."
 
     forward: Ragged  # New ids of each old id; none where the id is gone or was not in use
     backward: Ragged  # Old ids of each new id; none where nothing old spells it
@@ -83,7 +83,7 @@ class IdMap:
         self,
         embedding: Any,  # (n, …) array of NumPy or tensor of PyTorch, a row for each old id; n >= n_old
         *,
-        how: str = "fvt",  # What a row that is not shared begins with: "fvt", "mean" or "overlap"
+        how: str = "fvt",  # First value of a row that is not shared: "fvt", "mean" or "overlap"
         auxiliary: "np.ndarray|None" = None,  # (n_new, k): vectors of the new pieces, for "overlap"
     ) -> Any:  # (n_new, …), of the same kind, type and device; a copy
         "The matrix for the new vocabulary."
@@ -168,7 +168,7 @@ def sparsemax(
 
 # %% ../../nbs/train/07_id_map.ipynb #6e076c8f
 def _new_rows(found, embedding, how, auxiliary):
-    "The matrix for the new vocabulary, of the kind that was given."
+    "The matrix for the new vocabulary, of the same type as the argument."
     import numpy as np
 
     if how not in ("fvt", "mean", "overlap"):
@@ -184,7 +184,7 @@ def _new_rows(found, embedding, how, auxiliary):
             f"embedding must have a row for each of the {found.n_old} old ids, got {shape}; "
             "pass the matrix of the model that the old tokenizer belongs to"
         )
-    if not isinstance(embedding, np.ndarray):  # a tensor, which knows how to make one like itself
+    if not isinstance(embedding, np.ndarray):  # a tensor, which can create one of its own type
         values = embedding.detach().cpu()
         wide = values.double() if values.element_size() == 8 else values.float()
         return embedding.detach().new_tensor(_new_rows(found, wide.numpy(), how, auxiliary))
@@ -255,8 +255,8 @@ def _combine(out, embedding, shared, others, auxiliary):
 def piece_ids(
     tok: Engine,  # A tokenizer
     piece: str,  # A piece of another vocabulary, spelled in the same alphabet
-) -> list[int]:  # Its id, or ids that spell it; none where the model can say nothing
-    "What a vocabulary has for a piece."
+) -> list[int]:  # Its id, or ids that spell it; none if the model cannot spell it
+    "The ids of a vocabulary for a piece."
     id = tok.piece2id.get(piece)
     return [id] if id is not None else _spelled(tok.model, piece)
 
@@ -322,7 +322,7 @@ def id_map(
     old: Engine,  # The tokenizer that a model was trained with
     new: Engine,  # The tokenizer that it is to have
 ) -> IdMap:  # From the ids of `old` to those of `new`
-    "What becomes of each id."
+    "The map between the ids of two tokenizers."
     kinds = ["bytes" if spells_bytes(tok.pre_tokenizer) else "characters" for tok in (old, new)]
     if kinds[0] != kinds[1]:
         raise ValueError(

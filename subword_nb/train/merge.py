@@ -56,7 +56,7 @@ def joined_scores(
     second: Mapping[str, float],  # The same of the second vocabulary
     *,
     rule: str = "first",  # Score of a piece: "first" or "equal"
-) -> dict[str, float]:  # Piece → natural-log probability; pieces of the first vocabulary come first
+) -> dict[str, float]:  # Piece → natural-log probability, beginning with the pieces of the first vocabulary
     "The scores of two Unigram vocabularies."
     if rule == "first":
         return {**first, **{piece: score for piece, score in second.items() if piece not in first}}
@@ -73,8 +73,8 @@ def merge(
     tok: "_Tok",  # A `Tokenizer`; its ids and its pipeline stay
     other: Any,  # Another one with the same kind of model
     *,
-    rule: str = "first",  # What decides conflicts: "first" (those of `tok` go before) or "equal" (both count alike)
-) -> "_Tok":  # A new one; `tok.id_map(it)` and `other.id_map(it)` say what became of each id
+    rule: str = "first",  # Rule of conflicts: "first" (those of `tok` have precedence) or "equal" (both have the same weight)
+) -> "_Tok":  # A new one; `tok.id_map(it)` and `other.id_map(it)` map the ids
     "Two vocabularies joined."
     if rule not in ("first", "equal"):
         raise ValueError(f'rule must be "first" or "equal", got {rule!r}')
@@ -99,7 +99,7 @@ def merge(
 
 # %% ../../nbs/train/09_merge.ipynb #bb942c13
 def _check_kinds(first, second):
-    "Raise an error for two tokenizers whose pieces do not mean the same."
+    "Raise an error for two tokenizers whose pieces have different meanings."
     if first.model.algorithm != second.model.algorithm:
         raise ValueError(
             f"both vocabularies must be of one algorithm, got {first.model!r} and {second.model!r}; "

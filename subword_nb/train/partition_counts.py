@@ -90,7 +90,7 @@ class Sample(NamedTuple):
     "The documents of a part that are in a sample."
 
     seed: int  # Seed of the sample
-    below: int  # Documents with numbers below this limit are kept
+    below: int  # Documents with numbers below this limit are used
     first: int  # The index of the part's first document in the corpus
     documents: int  # Number of documents of the part
 
@@ -169,7 +169,7 @@ def merge_summaries_ref(
     *summaries: tuple[dict, int],  # Pretoken → count, and the error of these counts
     limit: int,  # Maximum number of pretokens kept
 ) -> tuple[dict, int]:  # The summary of them all
-    "Add up, and keep the frequent ones."
+    "Add up, and limit the result to frequent ones."
     total: dict[bytes, int] = {}
     for counts, _ in summaries:
         for pretoken, n in counts.items():
@@ -185,7 +185,7 @@ def merge_summaries(
     *summaries: tuple[tuple, int],  # Rows of the same partition, and the error of their counts
     limit: int | None = None,  # Maximum number of pretokens kept; None: all
 ) -> tuple[tuple, int]:  # The summary of them all
-    "Add up rows, and keep the frequent ones."
+    "Add up rows, and limit the result to frequent ones."
     from subword_nb.train.span_counts import at_most
 
     rows, taken = merge_rows(*(rows for rows, _ in summaries)), 0

@@ -34,7 +34,7 @@ def leaf_order_ref(
     parents: Mapping,  # Piece → its two parents, or none, in the order of ranks
     counts: Mapping,  # Piece → how often a text has it
     *,
-    keep: Collection = (),  # Pieces that stay
+    keep: Collection = (),  # Pieces that are never removed
     exact: bool = False,  # True: a leaf waits for pieces that could use its parents in its place
 ) -> Iterator[tuple]:  # (piece, its count when it is removed), in order
     "The order in which pruning removes pieces."
@@ -61,7 +61,7 @@ def leaf_order(
     parents: Mapping,  # Piece → its two parents, or none, in the order of ranks
     counts: Mapping,  # Piece → how often a text has it
     *,
-    keep: Collection = (),  # Pieces that stay
+    keep: Collection = (),  # Pieces that are never removed
     exact: bool = False,  # True: a leaf waits for pieces that could use its parents in its place
 ) -> Iterator[tuple]:  # (piece, its count when it is removed), in order
     "The order in which pruning removes pieces, with a heap."
@@ -76,7 +76,7 @@ def leaf_order(
 
 
 class _Leaves:
-    "What is left of a vocabulary, and its free leaves in a heap."
+    "The remaining vocabulary, and its free leaves in a heap."
 
     def __init__(self, parents, counts, keep, exact):
         self.parents, self.keep, self.exact = parents, keep, exact
@@ -164,7 +164,7 @@ def loss_order_ref(
     scores: Mapping,  # Piece → score
     counts: Mapping,  # Piece → how often a text has it
     *,
-    keep: Collection = (),  # Pieces that stay
+    keep: Collection = (),  # Pieces that are never removed
 ) -> Iterator[tuple]:  # (piece, its count when it is removed), in order
     "The order in which pruning removes pieces with scores."
     left, counts = dict(scores), dict(counts)
@@ -189,7 +189,7 @@ def loss_order(
     scores: Mapping,  # Piece → score
     counts: Mapping,  # Piece → how often a text has it
     *,
-    keep: Collection = (),  # Pieces that stay
+    keep: Collection = (),  # Pieces that are never removed
 ) -> Iterator[tuple]:  # (piece, its count when it is removed), in order
     "The same with a heap: a loss can only grow, so it is computed again when it is the least."
     left, counts, keep = dict(scores), dict(counts), {*keep}
@@ -226,7 +226,7 @@ def use_order(
     pieces: Iterable[str],  # In the order of their ids
     counts: Mapping,  # Piece → how often a text has it
     *,
-    keep: Collection = (),  # Pieces that stay
+    keep: Collection = (),  # Pieces that are never removed
 ) -> Iterator[tuple]:  # (piece, its count), in order
     "The order in which pruning removes pieces that are matched greedily."
     place = {piece: i for i, piece in enumerate(pieces)}
@@ -326,11 +326,11 @@ def _last_pair(model, piece):
 
 # %% ../../nbs/train/08_prune.ipynb #34d0d7be
 class _Surgery(NamedTuple):
-    "What surgery needs to know of a tokenizer."
+    "The facts about a tokenizer that pruning needs."
 
     tok: Any  # The tokenizer that is made smaller
     model: Any  # Its model in the words of tokenizer.json
-    keep: set  # Pieces that must stay
+    keep: set  # Pieces that must not be removed
 
 
 def _surgery(tok, keep):
@@ -374,7 +374,7 @@ def _rules_for(surgery, exact):
     "The parents of the pieces of a BPE vocabulary, for pruning."
     tok, model, keep = surgery
     parents = parents_of(model)
-    if tok.model is not model:  # SentencePiece joins by scores; what they make is known for these
+    if tok.model is not model:  # SentencePiece joins by scores; the results are known for these
         others = [piece for piece, pair in parents.items() if not pair and piece not in keep]
         parents = {piece: pair for piece, pair in parents.items() if pair}
     if not exact:
@@ -395,7 +395,7 @@ def _rules_for(surgery, exact):
 # %% ../../nbs/train/08_prune.ipynb #eaf4bc85
 def without(
     tok: "_Tok",  # A `Tokenizer`
-    pieces: Collection[str],  # What is removed; nothing may be built on it that stays
+    pieces: Collection[str],  # Removed pieces; no remaining piece may be built on them
     *,
     renumber: bool = True,  # True: ids from 0 without gaps, in the old order; False: all ids stay
 ) -> "_Tok":  # A new one
@@ -420,11 +420,11 @@ def prune(
     n: int,  # Number of pieces to keep, special tokens included
     corpus=None,  # A corpus, or counts of pretokens; None: by ranks, scores or ids
     *,
-    keep: Collection[str] = (),  # Pieces that stay
+    keep: Collection[str] = (),  # Pieces that are never removed
     exact: bool = False,  # BPE: remove only what later merges cannot miss, see above
     renumber: bool = True,  # False: all ids stay, and removed ones are not in use
     **options,  # Those of `Corpus`: errors, field, sample, seed
-) -> "_Tok":  # A new one; `id_map` says what became of each id
+) -> "_Tok":  # A new one; `id_map` maps the ids
     "A smaller tokenizer, without training."
     if isinstance(n, bool) or not isinstance(n, int):
         raise TypeError(f"n must be an int, the number of pieces to keep, got {n!r}")
@@ -451,10 +451,10 @@ def prune(
 # %% ../../nbs/train/08_prune.ipynb #5aad4249
 def shrink_to(
     tok: "_Tok",  # A `Tokenizer`
-    corpus,  # What it will be used for: a corpus, or counts of pretokens
+    corpus,  # A sample of the texts that it will encode: a corpus, or counts of pretokens
     *,
     coverage: float = 1.0,  # Share of the tokens of the corpus that stay as they are
-    keep: Collection[str] = (),  # Pieces that stay
+    keep: Collection[str] = (),  # Pieces that are never removed
     exact: bool = False,  # BPE: as for `prune`
     renumber: bool = True,  # False: all ids stay, and removed ones are not in use
     **options,  # Those of `Corpus`: errors, field, sample, seed
@@ -495,11 +495,11 @@ def _built_on(pieces, parents):
 
 def remove(
     tok: "_Tok",  # A `Tokenizer`
-    pieces: Iterable[str],  # As the vocabulary spells them; what BPE builds on them goes, too
+    pieces: Iterable[str],  # As the vocabulary spells them; pieces that BPE builds on them are removed, too
     *,
     renumber: bool = True,  # False: all ids stay, and removed ones are not in use
-) -> "_Tok":  # A new one; `id_map` says what became of each id
-    "A tokenizer that never gives some pieces."
+) -> "_Tok":  # A new one; `id_map` maps the ids
+    "A tokenizer without some pieces."
     if isinstance(pieces, (str, bytes)):
         raise ValueError(f"pieces must be a list, got one piece, {pieces!r}; pass [{pieces!r}]")
     gone = {*pieces}

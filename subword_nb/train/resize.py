@@ -27,7 +27,9 @@ def kept_pieces(
     model,  # `BPE`, `WordPiece` or `WordLevel`
     added: Iterable[str],  # Contents of added tokens; they stay
     vocab_size: int,  # Number of pieces to keep, added tokens included
-) -> tuple[list, list]:  # Pieces that stay, in the order of their ids; merges that stay, if the model has any
+) -> tuple[
+    list, list
+]:  # Pieces that are never removed, in the order of their ids; merges that stay, if the model has any
     "The pieces and merges of a smaller vocabulary."
     merges = model.merges if model.has_merges else []
     prefix = model.continuing_subword_prefix
@@ -205,7 +207,7 @@ def _renumbered(processor, ids):
 def extend(
     tok: "_Tok",  # A `Tokenizer` with a BPE, WordPiece or word-level model
     source,  # A corpus, or counts, as for `train`
-    vocab_size: int,  # Number of pieces wanted, special tokens included
+    vocab_size: int,  # Requested number of pieces, special tokens included
     # Those of `train` that its algorithm and the corpus take, such as `tie_break` or `field`; the same as in
     # the first run
     **options,
@@ -484,7 +486,7 @@ def _pruned(tok, vocab_size, source, options):
 
 # %% ../../nbs/train/06_resize.ipynb #f5becba1
 def _trained_marked(tok, source, vocab_size, specials, options, counting, allowed_special):
-    "A tokenizer of CLIP's kind, with merges learned anew."
+    "A tokenizer of CLIP's kind, with newly learned merges."
     m = tok.model
     invalid = {"initial_alphabet", "limit_alphabet"} & set(options)
     if invalid:

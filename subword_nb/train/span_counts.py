@@ -419,7 +419,7 @@ class Spill:
     def __init__(
         self,
         folder: str | Path,  # Where; created if it does not exist, and continued if it has a manifest
-        facts: dict,  # What is counted, and how; a folder with other facts is refused
+        facts: dict,  # Corpus and options; a folder with other facts is refused
     ):
         self.folder, self.facts = Path(folder), facts
         self.batches, self.error, self.left_out = 0, 0, (0, 0)
@@ -448,7 +448,7 @@ def _part(spill, p):
 
 
 def _go_on(spill, found):
-    "Go on where a manifest ends."
+    "Continue where a manifest ends."
     if found["facts"] != spill.facts:
         raise ValueError(
             f"{spill.folder} must hold the counts of this run ({spill.facts}), got those of another run "
@@ -471,7 +471,7 @@ def commit(
     spill: Spill,  # Rows on disk
     batches: int,  # Number of batches of the corpus in its files
     *,
-    error: int = 0,  # How much too low counts may be
+    error: int = 0,  # Maximum by which counts may be too low
     left_out: tuple[int, int] = (0, 0),  # Pretokens that are not counted, and their bytes
 ) -> None:
     "Record the current contents of the folder."
@@ -494,7 +494,7 @@ def spilled_rows(
     spill: Spill,  # Rows on disk
     p: int,  # A part
 ) -> Iterator[tuple]:  # Rows, as they were written
-    "What a part holds."
+    "The content of a part."
     if not spill.sizes[p]:
         return
     with naming_file(_part(spill, p)), open(_part(spill, p), "rb") as file:

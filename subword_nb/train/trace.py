@@ -63,8 +63,8 @@ def _same(arrays, others):
 class Happened(NamedTuple):
     "What happened in a run of a variant of BPE."
 
-    names: list  # Every piece that was ever there; numbers of pieces are places in this list
-    start: int  # How many of them were there before the first event
+    names: list  # Every piece that ever existed; a piece's number is its index in this list
+    start: int  # Number of pieces before the first event
     events: list  # (is it a removal?, number of the piece, numbers of its parts, count of the pair, who), in order
     who: list  # Names of those that chose; None: all together
     counts: list  # The counts that each looked at; None: those of the trace
@@ -84,7 +84,7 @@ def happened(
     made = dict.fromkeys(piece for kind, piece, _ in events if kind == "merge")
     begin = [p for p in pieces if p not in made]
     left = {*pieces}
-    # pieces that stay keep the order of their ids; those of runs with removals have the order in which they were made
+    # pieces of the final vocabulary in the order of their ids; in runs with removals, in the order of creation
     stay = made if any(p not in left for p in made) else [p for p in pieces if p in made]
     names = [*begin, *stay]
     number = {p: i for i, p in enumerate(names)}
@@ -304,7 +304,7 @@ class Recorder:
         *run,  # Algorithm, counts and the other arguments of `make_trace`
         **options,  # Its `initial` and `options`
     ) -> TrainingTrace:  # Of the run that has just ended
-        "Make the trace, with the arguments of `make_trace`, and write it if there is a path for it."
+        "Make the trace, with the arguments of `make_trace`, and write it to the path, if any."
         trace = make_trace(self, *run, **options)
         if self.path is not None:
             trace.save(self.path)

@@ -81,8 +81,8 @@ class TrainingReport(NamedTuple):
     total: int  # All pretokens
     # BPE, WordPiece: count or score of each pair when it was merged; Unigram: what each round did
     history: list
-    error: int = 0  # How much too low the count of a span may be, if `max_pretokens` was given
-    trace: Any = None  # The `TrainingTrace`, if one was asked for
+    error: int = 0  # Maximum by which the count of a span may be too low with `max_pretokens`
+    trace: Any = None  # The `TrainingTrace`, if requested
     # Pretokens that were too long to learn from: how many, and of how many bytes; None: none were
     left_out: tuple[int, int] | None = None
 
@@ -107,7 +107,7 @@ def why_short(
 def warn_if_short(
     report: TrainingReport,  # The report of a training
     *,
-    stacklevel: int = 3,  # Whose line the warning names: 2 is the caller's, 3 that of who called it
+    stacklevel: int = 3,  # As for `warnings.warn`: 2 names the caller's line, 3 that of its caller
 ) -> None:
     "Warn about a vocabulary that is smaller than requested."
     if why := why_short(report):
@@ -143,7 +143,7 @@ def conventions(
     pre_tokenizer,  # "default" for that of the algorithm, also below
     normalizer,  # As `train` takes it
     *,
-    unk_piece=None,  # Not asked by those who only count
+    unk_piece=None,  # Not needed for counting
     treat_whitespace_as_suffix: bool = False,  # ▁ after each word, not in front
 ) -> tuple:  # (pre-tokenizer, normalizer, unknown piece)
     "How an algorithm splits, normalizes and calls the unknown."
@@ -207,7 +207,7 @@ def lines_for(
     documents: str | None,  # "lines", "whole", or None: lines where words are marked by ▁
     norm: Normalizer | None,  # Normalizer of the documents
     pre: PreTokenizer,  # How they are split
-) -> str | None:  # What `count_corpus` takes for `lines`
+) -> str | None:  # The argument `lines` of `count_corpus`
     "Which documents the pretokens are counted in."
     if documents not in ("lines", "whole", None):
         raise ValueError(f'documents must be "lines", "whole" or None, got {documents!r}')
@@ -284,7 +284,7 @@ def _check_metaspace_at_end(counts):
 def pretoken_counts(
     source,  # A corpus, as for `train`; counts are checked and returned
     *,
-    algorithm: str = "bpe",  # What they are for
+    algorithm: str = "bpe",  # Name of the algorithm
     normalizer: Normalizer | str | None = "default",  # As for `train`, like all others
     pre_tokenizer: PreTokenizer | str | None = "default",  # How documents are split
     progress: bool | None = None,  # A bar
@@ -383,7 +383,7 @@ def divide_pretoken(
     split_by_unicode_script: bool = False,  # Where the script changes, but not after ▁
     split_by_number: bool = True,  # False: digits count as part of any script
 ) -> list[str]:  # Parts, none empty; joined, they are the pretoken
-    "Divide a pretoken where SentencePiece's trainer allows no piece to go on."
+    "Divide a pretoken at boundaries that no piece of SentencePiece's trainer may cross."
     parts, last = [], ""
     for c in pretoken:
         name = "" if c == "▁" else script(c)
@@ -401,9 +401,9 @@ def divide_pretoken(
 def divided_counts(
     counts: Mapping | FlatCounts,  # pretoken → count
     *,
-    # No piece holds a digit and something else, as in SentencePiece ("char_bpe" and "unigram")
+    # No piece has a digit and another character, as in SentencePiece ("char_bpe" and "unigram")
     split_digits: bool = False,
-    # No piece holds characters of two scripts, as in SentencePiece ("char_bpe" and "unigram")
+    # No piece has characters of two scripts, as in SentencePiece ("char_bpe" and "unigram")
     split_by_unicode_script: bool = False,
     split_by_number: bool = True,  # False: digits count as part of any script
     whole: bool = False,  # Pretokens that may not be divided: bytes, or words with a prefix or suffix
@@ -426,7 +426,7 @@ def divided_counts(
 
 # %% ../../nbs/train/05_train.ipynb #094cc6e2
 def _start_for(bytewise, alphabet):
-    "The symbols that a vocabulary holds from the start."
+    "The initial symbols of a vocabulary."
     if alphabet is None:
         alphabet = "bytes" if bytewise else "corpus"
     if isinstance(alphabet, str) and alphabet == "corpus":
@@ -504,13 +504,13 @@ def learn_bpe(
     # Pieces after which others may cross words, as in SuperBPE; "boundless": whole words, at any time ("bpe")
     superwords: int | str | None = None,
     wide_counts: Mapping | None = None,  # Counts of what superwords may not cross; `train` makes them
-    # Several corpora take turns ("bpe"); the source is a dict of their names and texts
+    # Several corpora choose merges in turn ("bpe"); the source is a dict of their names and texts
     parity: Parity | None = None,
     corpora: Mapping | None = None,  # Counts of each of these corpora; `train` makes them
     picky: float | None = None,  # PickyBPE ("bpe"): remove pieces of which a merge takes more than this share
     scaffold: bool = False,  # Scaffold-BPE ("bpe"): leave pieces out that are only steps to others
-    trim: int | None = None,  # Take pieces out that are tokens less often ("bpe")
-    whole_characters: bool = False,  # No piece ends within a character and holds another ("bpe"; "char_bpe" of "script")
+    trim: int | None = None,  # Remove pieces that are tokens less often than this ("bpe")
+    whole_characters: bool = False,  # No piece ends within a character and contains another ("bpe"; "char_bpe" of "script")
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     on_progress: Callable | None = None,  # See `train`
     resume: Any = None,  # A snapshot of an earlier run on the same counts with the same options
@@ -836,7 +836,7 @@ def learn_pathpiece(
     shrinking: float = 0.1,  # The share of the substrings that a round drops at most
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     on_progress: Callable | None = None,  # See `train`
-    resume: Any = None,  # Not used: learning begins anew with the counts that were kept
+    resume: Any = None,  # Not used: learning begins again with the saved counts
 ) -> Learned:  # Model, decoder, how it ended
     "Learn pieces for the fewest tokens."
     pieces = pathpiece_train(
@@ -862,11 +862,11 @@ def learn_mingram(
     special_tokens: Iterable[str] = (),  # Pieces with the first ids
     pre_tokenizer: PreTokenizer | None = None,  # What made the counts
     unk_piece: str | None = None,  # Not needed: bytes spell everything
-    surplus: float = 0.1,  # How many more pieces BPE learns first, as a share of those besides the bytes
+    surplus: float = 0.1,  # Additional pieces that BPE learns first, as a share of those besides the bytes
     weight: float = 1e-5,  # Of the log probability, beside the number of tokens
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     on_progress: Callable | None = None,  # Not used
-    resume: Any = None,  # Not used: learning begins anew with the counts that were kept
+    resume: Any = None,  # Not used: learning begins again with the saved counts
 ) -> Learned:  # Model, decoder, how it ended
     "Learn a Unigram model whose segmentations have the fewest tokens."
     found = mingram_train(
@@ -1021,7 +1021,7 @@ def _within(checkpoint, name):
 
 
 def _kept_or_counted(corpus, how, checkpoint, limits, lines):
-    "Counts that a checkpoint kept, or else of the corpus."
+    "The counts of a checkpoint, or else of the corpus."
     if checkpoint is not None and checkpoint.counts is not None:
         return checkpoint.counts
     return _counts_of(corpus, *how, checkpoint, limits, lines)
@@ -1183,7 +1183,7 @@ def _check_fair(source, options):
 
 
 def _corpora_of(source, parity):
-    "Every corpus of a run with parity; None stands for counts."
+    "Every corpus of a run with parity; None for counts."
     given = [*source.values(), *(parity.dev or {}).values()]
     return [None if _is_counted(texts) else as_corpus(texts) for texts in given]
 
