@@ -116,7 +116,7 @@ class PatternOption(Option):
     def __init__(
         self,
         *,
-        kind: str = "replace",  # What the message of an error calls it
+        kind: str = "replace",  # Its name in error messages
     ):
         super().__init__(pattern_of)
         self.kind = kind
@@ -131,7 +131,7 @@ class PatternOption(Option):
 
 
 class BehaviorOption(Option):
-    "What becomes of a match: `merged_with_next`, in files MergedWithNext."
+    "How a match is used: `merged_with_next`, in files MergedWithNext."
 
     def __init__(
         self,
@@ -251,7 +251,7 @@ class Component:
     @classmethod
     def from_dict(
         cls,
-        d: dict,  # What the engine writes to tokenizer.json for a component of this family
+        d: dict,  # As the engine writes a component of this family to tokenizer.json
     ) -> Any:  # The component
         "A component from plain data."
         new = object.__new__(cls.kinds[d["type"]])
@@ -263,7 +263,7 @@ class Component:
         self,
         d: dict,  # What tokenizer.json has for this component
     ):
-        "Take the options from plain data."
+        "Set the options from plain data."
         for name, option in type(self).options.items():
             value = d[option.key]
             if isinstance(option, BehaviorOption):
@@ -275,7 +275,7 @@ class Component:
         name: str,  # Of an option
         value: Any,  # Checked
     ):
-        "Set an option, and discard what was made from the old one."
+        "Set an option, and discard everything derived from the old one."
         self.values[name] = value
         self._made = None
 
@@ -364,7 +364,7 @@ def _signature_of(cls):
 
 
 def _bound(cls, args, kwargs):
-    "The options that arguments give, checked."
+    "The options from arguments, checked."
     by_argument = {o.argument: (name, o) for name, o in cls.options.items()}
     if len(args) > len(by_argument):
         raise TypeError(
@@ -454,7 +454,7 @@ class Components(Component, base=True):
     def exchange(
         self,
         index: int,  # Position of a part
-        value: Any,  # What takes its place
+        value: Any,  # Its replacement
     ):
         "Put another part in a place."
         checked(value, type(self).kind)

@@ -128,7 +128,7 @@ class Metaspace(Decoder):
 
 # %% ../../nbs/compat/16_hf_decoders.ipynb #89a3b184
 class Strip(Decoder):
-    "Take a character off the edges of each part."
+    "Remove a character from the ends of each part."
 
     content = Option(a_character, " ")
     start = Option(whole_number, 0, argument="left")
@@ -169,7 +169,7 @@ class Sequence(Components, Decoder):
 
 # %% ../../nbs/compat/16_hf_decoders.ipynb #e83eafa5
 class DecodeStream:
-    "Text from ids as they come."
+    "Text from ids as they are generated."
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ class DecodeStream:
         tokenizer: Any,  # The tokenizer whose ids they are
         id: int | SequenceOf[int],  # The next id, or the next few
     ) -> str | None:  # The text that is final with it, if any
-        "Take one id, or a few."
+        "Add one id, or several."
         if not hasattr(tokenizer, "decode"):
             raise TypeError(f"'{type(tokenizer).__name__}' object is not an instance of 'Tokenizer'")
         new = [id] if hasattr(id, "__index__") else id

@@ -22,14 +22,14 @@ from subword_nb.pipeline.encoding import (
 
 # %% ../../nbs/compat/10_hf_encoding.ipynb #101ef367
 class TokenizersError(Exception):
-    "What the tokenizers library reports as a plain `Exception`."
+    "An error that the tokenizers library raises as a plain `Exception`."
 
 # %% ../../nbs/compat/10_hf_encoding.ipynb #c0c7a6d8
 def checked(
     value: Any,  # What a caller passed
     kind: type,  # The type that it must have
     *,
-    name: str | None = None,  # What the message calls the type; None: its name
+    name: str | None = None,  # The type's name in the message; None: its own name
 ) -> Any:  # The value
     "Refuse a value of another type, in the words of the other library."
     is_flag = isinstance(value, bool) and kind is not bool and kind is not object
@@ -75,7 +75,7 @@ def ignored_option(
 
 # %% ../../nbs/compat/10_hf_encoding.ipynb #c6385fe3
 class Encoding:
-    "What is known about an encoded text, token by token."
+    "The properties of an encoded text, token by token."
 
     def __init__(self):
         self._e = EngineEncoding()
@@ -144,7 +144,7 @@ class Encoding:
 
     @property
     def n_sequences(self) -> int:
-        "How many texts it holds."
+        "The number of texts."
         return self._e.n_sequences
 
     def token_to_sequence(
@@ -228,7 +228,7 @@ class Encoding:
 
     def truncate(
         self,
-        max_length: int,  # Most tokens to keep
+        max_length: int,  # Maximum number of tokens
         stride: int = 0,  # Number of tokens that consecutive parts share
         direction: str = "right",  # Which end is cut, "right" or "left"
     ):

@@ -23,7 +23,7 @@ class BaseTokenizer:
     def __init__(
         self,
         tokenizer: Tokenizer,  # The tokenizer that does the work
-        parameters: dict | None = None,  # What it was made with, for its repr
+        parameters: dict | None = None,  # Its arguments, for its repr
     ):
         self._tokenizer = tokenizer
         self._parameters = parameters if parameters is not None else {}
@@ -54,12 +54,12 @@ class BaseTokenizer:
         self,
         with_added_tokens: bool = True,  # Added tokens too
     ) -> int:  # Number of them
-        "How many pieces there are."
+        "The number of pieces."
         return self._tokenizer.get_vocab_size(with_added_tokens=with_added_tokens)
 
     def enable_padding(
         self,
-        direction: str | None = "right",  # Where the padding goes
+        direction: str | None = "right",  # Side of the padding
         pad_to_multiple_of: int | None = None,  # Lengths are rounded up to a multiple of this
         pad_id: int | None = 0,  # Id of padding
         pad_type_id: int | None = 0,  # Its type id
@@ -82,7 +82,7 @@ class BaseTokenizer:
 
     @property
     def padding(self) -> dict | None:
-        "What is filled up; None: nothing."
+        "The padding; None: none."
         return self._tokenizer.padding
 
     def enable_truncation(
@@ -100,7 +100,7 @@ class BaseTokenizer:
 
     @property
     def truncation(self) -> dict | None:
-        "What is cut; None: nothing."
+        "The truncation; None: none."
         return self._tokenizer.truncation
 
     def add_tokens(
@@ -114,7 +114,7 @@ class BaseTokenizer:
         self,
         special_tokens: list,  # Texts or `AddedToken`s
     ) -> int:  # Number of new ones
-        "Add tokens that stand for no text."
+        "Add special tokens."
         return self._tokenizer.add_special_tokens(special_tokens)
 
     def normalize(
@@ -208,7 +208,7 @@ class BaseTokenizer:
 
     def save_model(
         self,
-        directory: str,  # Where the files go
+        directory: str,  # Folder of the files
         prefix: str | None = None,  # Put before their names
     ) -> list[str]:  # Their paths
         "Write the files of the model."
@@ -250,7 +250,7 @@ class BaseTokenizer:
 
     @property
     def normalizer(self) -> Any:
-        "What is done to a text before it is cut."
+        "The normalizer."
         return self._tokenizer.normalizer
 
     @normalizer.setter
@@ -479,7 +479,7 @@ class BertWordPieceTokenizer(_Trained):
         vocab_size: int = 30000,  # Number of pieces
         min_frequency: int = 2,  # A rarer pair is never merged
         limit_alphabet: int = 1000,  # Maximum number of characters
-        initial_alphabet: list[str] = [],  # noqa: B006  # Characters that are always kept
+        initial_alphabet: list[str] = [],  # noqa: B006  # Characters that always have a piece
         special_tokens: list = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"],  # noqa: B006  # With the first ids
         show_progress: bool = True,  # A bar
         wordpieces_prefix: str = "##",  # Marks pieces that do not begin a word
@@ -502,7 +502,7 @@ class BertWordPieceTokenizer(_Trained):
         vocab_size: int = 30000,  # Number of pieces
         min_frequency: int = 2,  # A rarer pair is never merged
         limit_alphabet: int = 1000,  # Maximum number of characters
-        initial_alphabet: list[str] = [],  # noqa: B006  # Characters that are always kept
+        initial_alphabet: list[str] = [],  # noqa: B006  # Characters that always have a piece
         special_tokens: list = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"],  # noqa: B006  # With the first ids
         show_progress: bool = True,  # A bar
         wordpieces_prefix: str = "##",  # Marks pieces that do not begin a word
@@ -586,7 +586,7 @@ class CharBPETokenizer(_Trained):
         min_frequency: int = 2,  # A rarer pair is never merged
         special_tokens: list = ["<unk>"],  # noqa: B006  # Pieces with the first ids
         limit_alphabet: int = 1000,  # Maximum number of characters
-        initial_alphabet: list[str] = [],  # noqa: B006  # Characters that are always kept
+        initial_alphabet: list[str] = [],  # noqa: B006  # Characters that always have a piece
         suffix: str | None = "</w>",  # Marks the end of a word
         show_progress: bool = True,  # A bar
     ) -> None:
@@ -609,7 +609,7 @@ class CharBPETokenizer(_Trained):
         min_frequency: int = 2,  # A rarer pair is never merged
         special_tokens: list = ["<unk>"],  # noqa: B006  # Pieces with the first ids
         limit_alphabet: int = 1000,  # Maximum number of characters
-        initial_alphabet: list[str] = [],  # noqa: B006  # Characters that are always kept
+        initial_alphabet: list[str] = [],  # noqa: B006  # Characters that always have a piece
         suffix: str | None = "</w>",  # Marks the end of a word
         show_progress: bool = True,  # A bar
         length: int | None = None,  # Number of texts
@@ -673,7 +673,7 @@ class SentencePieceBPETokenizer(_Trained):
         min_frequency: int = 2,  # A rarer pair is never merged
         special_tokens: list = ["<unk>"],  # noqa: B006  # Pieces with the first ids
         limit_alphabet: int = 1000,  # Maximum number of characters
-        initial_alphabet: list[str] = [],  # noqa: B006  # Characters that are always kept
+        initial_alphabet: list[str] = [],  # noqa: B006  # Characters that always have a piece
         show_progress: bool = True,  # A bar
     ) -> None:
         "Train the model on files."
@@ -694,7 +694,7 @@ class SentencePieceBPETokenizer(_Trained):
         min_frequency: int = 2,  # A rarer pair is never merged
         special_tokens: list = ["<unk>"],  # noqa: B006  # Pieces with the first ids
         limit_alphabet: int = 1000,  # Maximum number of characters
-        initial_alphabet: list[str] = [],  # noqa: B006  # Characters that are always kept
+        initial_alphabet: list[str] = [],  # noqa: B006  # Characters that always have a piece
         show_progress: bool = True,  # A bar
         length: int | None = None,  # Number of texts
     ) -> None:
@@ -747,7 +747,7 @@ class SentencePieceUnigramTokenizer(_Trained):
         vocab_size: int = 8000,  # Number of pieces
         show_progress: bool = True,  # A bar
         special_tokens: list | None = None,  # Pieces with the first ids
-        initial_alphabet: list[str] | None = None,  # Characters that are always kept
+        initial_alphabet: list[str] | None = None,  # Characters that always have a piece
         unk_token: str | None = None,  # Represents unknown characters
     ) -> None:
         "Train the model on files."
@@ -760,7 +760,7 @@ class SentencePieceUnigramTokenizer(_Trained):
         vocab_size: int = 8000,  # Number of pieces
         show_progress: bool = True,  # A bar
         special_tokens: list | None = None,  # Pieces with the first ids
-        initial_alphabet: list[str] | None = None,  # Characters that are always kept
+        initial_alphabet: list[str] | None = None,  # Characters that always have a piece
         unk_token: str | None = None,  # Represents unknown characters
         length: int | None = None,  # Number of texts
     ) -> None:

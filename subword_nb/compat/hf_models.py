@@ -158,7 +158,7 @@ def _read_vocab_txt(path):
 
 
 def _written(folder, prefix, name, text):
-    "Write a file of a model, and give its path."
+    "Write a file of a model, and return its path."
     path = os.path.join(folder, f"{prefix}-{name}" if prefix else name)
     try:
         with open(path, "w", encoding="utf-8", newline="\n") as file:
@@ -235,7 +235,7 @@ class Model(Component, family=True):
 
     def save(
         self,
-        folder: str,  # Where the files go
+        folder: str,  # Folder of the files
         prefix: str | None = None,  # Put before their names, with a dash
         name: str | None = None,  # The same, under its old name
     ) -> list[str]:  # Their paths
@@ -254,7 +254,7 @@ class Model(Component, family=True):
     def learn(
         self,
         vocab: dict[str, int],  # piece → id
-        **more,  # What else training gives
+        **more,  # Further results of training
     ):
         "Use a vocabulary, and discard the old one."
         self._vocab, self._pieces, self._made = vocab, None, None
@@ -281,7 +281,7 @@ class Model(Component, family=True):
         self._made = None
 
     def _resize_cache(self, capacity):
-        "The engine decides how much it remembers; the number is only checked."
+        "The engine determines the size of its caches; the number is only checked."
         whole_number(capacity)
         self._made = None
 
@@ -416,7 +416,7 @@ class BPE(Model):
         self,
         d: dict,  # What tokenizer.json has for it
     ):
-        "Take the model from plain data."
+        "Set the model from plain data."
         native = model_from_dict(d | {"type": "BPE"})
         self._vocab, self._rules = native.piece2id, native.merges
         self._pieces, self._made = None, native
@@ -507,7 +507,7 @@ class WordPiece(Model):
         self,
         d: dict,  # What tokenizer.json has for it
     ):
-        "Take the model from plain data."
+        "Set the model from plain data."
         model_from_dict(d | {"type": "WordPiece"})
         self._vocab, self._pieces = dict(d["vocab"]), None
         self._take({}, {k: v for k, v in d.items() if k in type(self).options})
@@ -580,7 +580,7 @@ class WordLevel(Model):
         self,
         d: dict,  # What tokenizer.json has for it
     ):
-        "Take the model from plain data."
+        "Set the model from plain data."
         model_from_dict(d | {"type": "WordLevel"})
         self._vocab, self._pieces = dict(d["vocab"]), None
         self._take({}, {"unk_token": d["unk_token"]})
@@ -701,7 +701,7 @@ class Unigram(Model):
         self,
         d: dict,  # What tokenizer.json has for it
     ):
-        "Take the model from plain data."
+        "Set the model from plain data."
         model_from_dict(d | {"type": "Unigram"})
         self._unk_id, self._byte_fallback = d.get("unk_id"), bool(d.get("byte_fallback", False))
         self._set_scored(map(tuple, d["vocab"]))

@@ -163,7 +163,7 @@ class Precompiled(Normalizer):
         self,
         d: dict,  # What tokenizer.json has for it
     ):
-        "Take the map from plain data."
+        "Set the map from plain data."
         self._made = normalizers.normalizer_from_dict(d)
 
     def to_dict(self) -> dict:  # Its type and the map

@@ -30,7 +30,7 @@ class PostProcessor(Component, family=True):
         self,
         is_pair: bool,  # For two texts?
     ) -> int:  # Number of them
-        "How many tokens it adds."
+        "The number of tokens that it adds."
         return self.native().n_added(checked(is_pair, bool))
 
     def process(
@@ -148,7 +148,7 @@ class TemplateProcessing(PostProcessor):
         self,
         d: dict,  # What tokenizer.json has for it
     ):
-        "Take the template from plain data."
+        "Set the template from plain data."
         self._made = processors.processor_from_dict(d)
 
     def to_dict(self) -> dict:  # Its type, its templates and their tokens

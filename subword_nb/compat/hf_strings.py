@@ -67,7 +67,7 @@ class OffsetType(Enum):
 
 
 class SplitDelimiterBehavior(Enum):
-    "What becomes of a match that a text is split at."
+    "How a match is used when a text is split."
 
     REMOVED = "removed"
     ISOLATED = "isolated"
@@ -143,7 +143,7 @@ class AddedToken:
 
     @property
     def special(self) -> bool:
-        "Does decoding leave it out, if asked?"
+        "Does decoding omit it on request?"
         return self._flags["special"]
 
     @special.setter
@@ -284,12 +284,12 @@ class NormalizedString:
 
     @property
     def normalized(self) -> str:
-        "What the text has become."
+        "The changed text."
         return self.aligned.text
 
     @property
     def original(self) -> str:
-        "What it was made from."
+        "The original text."
         return self._whole[slice(*self._span)]
 
     def apply(
@@ -361,7 +361,7 @@ class NormalizedString:
         self,
         func: Callable[[str], bool],  # Whether to keep a character
     ):
-        "Keep some of the characters."
+        "Remove characters for which a function is false."
         _check_callable(func, "filter", "fn(char) -> bool")
         kept = _results(func, self.normalized, bool, "`filter` expect", "fn(char) -> bool")
         chars = [c if keep else "" for c, keep in zip(self.normalized, kept, strict=True)]
@@ -369,7 +369,7 @@ class NormalizedString:
 
     def map(
         self,
-        func: Callable[[str], str],  # Gives a character for a character
+        func: Callable[[str], str],  # Returns a character for a character
     ):
         "Replace each character by another."
         _check_callable(func, "map", "fn(char) -> char")
@@ -398,7 +398,7 @@ class NormalizedString:
     def split(
         self,
         pattern: str | Regex,  # Where it is cut
-        behavior: str,  # What becomes of a match: "removed", "isolated", "merged_with_previous" …
+        behavior: str,  # How a match is used: "removed", "isolated", "merged_with_previous" …
     ) -> list["NormalizedString"]:  # The parts; one is empty only where an expression matches nothing
         "Cut the text at the matches of a pattern."
         source, behavior = pattern_of(pattern), behavior_of(behavior)
@@ -553,7 +553,7 @@ class PreTokenizedString:
         self,
         func: Callable[[str], list[Token]],  # The tokens of a part; their offsets are bytes of it
     ):
-        "Give every part its tokens."
+        "Tokenize every part."
         _check_callable(func, "tokenize", "fn(str) -> List[Token]")
         parts: list = []
         for text, tokens in self.parts:
@@ -568,7 +568,7 @@ class PreTokenizedString:
     def get_splits(
         self,
         offset_referential: str = "original",  # What offsets are counted in: "original" or "normalized"
-        offset_type: str = "char",  # What they count: "char" or "byte"
+        offset_type: str = "char",  # Unit of the offsets: "char" or "byte"
     ) -> list[tuple]:  # (text, (start, end), its tokens or None)
         "The parts with their offsets."
         if checked(offset_referential, str) not in ("original", "normalized"):

@@ -115,7 +115,7 @@ def _entries(value):
 
 
 def _place_of(c, text, *, dropout_rng=None):
-    "Tokens with their places, where a part asks for the whole text."
+    "Tokens with their offsets, if a part needs the whole text."
     from subword_nb.pipeline.align import place_tokens
 
     token = WHOLE_TEXT.set(text)
@@ -138,7 +138,7 @@ def _lines(paths):
 
 
 def _texts_of(iterator):
-    "The texts of an iterator that gives texts, or lists of texts."
+    "The texts of an iterator over texts, or lists of texts."
     for item in iterator:
         if isinstance(item, str):
             yield item
@@ -154,7 +154,7 @@ def _json_error(e):
 
 
 def _cut_ids(row, around, cut):
-    "Ids of at most the length that is wanted, with those around the text."
+    "Ids of at most the requested length, including those around the text."
     if len(row) <= cut.max_length:
         return row
     prefix, suffix = map(len, around)
@@ -207,7 +207,7 @@ class Tokenizer:
 
     @property
     def normalizer(self) -> Any:
-        "What is done to a text before it is cut; None: nothing."
+        "The normalizer; None: texts are not changed."
         return self._normalizer
 
     @normalizer.setter
@@ -253,7 +253,7 @@ class Tokenizer:
 
     @encode_special_tokens.setter
     def encode_special_tokens(self, value):
-        "Take special tokens in a text for ordinary text, or not."
+        "Treat special tokens in a text as ordinary text, or not."
         self._encode_special = checked(value, bool)
 
     # the engine
@@ -418,10 +418,10 @@ class Tokenizer:
 
     def encode_marked_batch(
         self,
-        texts: Sequence[OriginText],  # Chats, whose characters know who wrote them
+        texts: Sequence[OriginText],  # Chats, whose characters have a known author
         commands: Collection[str],  # Tokens that count only where the template wrote them
     ) -> list[Encoding]:  # One for each, cut and filled up; the tokenizers library has no such method
-        "Encode chats in which only the template gives commands."
+        "Encode chats in which only the template produces special tokens."
         engine, found = self._prepared(), []
         for text in texts:
             ids, offsets = encode_marked(engine, text, commands)
@@ -684,7 +684,7 @@ class Tokenizer:
 
     @property
     def truncation(self) -> dict | None:
-        "What is cut; None: nothing."
+        "The truncation; None: none."
         t = self._truncation
         if t is None:
             return None
@@ -726,7 +726,7 @@ class Tokenizer:
 
     @property
     def padding(self) -> dict | None:
-        "What is filled up; None: nothing."
+        "The padding; None: none."
         p = self._padding
         if p is None:
             return None
@@ -817,14 +817,14 @@ class Tokenizer:
 
     @staticmethod
     def from_str(
-        json: str,  # What a tokenizer.json holds
+        json: str,  # Content of a tokenizer.json
     ) -> "Tokenizer":  # The tokenizer in it
         "A tokenizer from JSON."
         return _loaded(checked(json, str))
 
     @staticmethod
     def from_buffer(
-        buffer: bytes,  # What a tokenizer.json holds
+        buffer: bytes,  # Content of a tokenizer.json
     ) -> "Tokenizer":  # The tokenizer in it
         "A tokenizer from the bytes of JSON."
         try:
@@ -931,7 +931,7 @@ def _native_of(part):
 
 
 def _described(part):
-    "What a file says of a part, or of an option; None if there is none."
+    "A part, or an option, as described in a file; None if there is none."
     return None if part is None else part.to_dict()
 
 

@@ -33,7 +33,7 @@ class Trainer(Component, family=True):
     is_closed = True
 
     what = "Trainer"
-    model_kind: type[Model] = Model  # What it trains
+    model_kind: type[Model] = Model  # Class of the trained model
 
     def __init_subclass__(cls, **more):
         super().__init_subclass__(**more)
@@ -75,14 +75,14 @@ class Trainer(Component, family=True):
         return self.values | {"special_tokens": tokens, "words": self._counts}
 
     def to_dict(self) -> dict:  # Its name, and its options below
-        "The options as the other library's pickles hold them."
+        "The options as stored in the other library's pickles."
         return {type(self).__name__: self._state()}
 
     def read(
         self,
-        d: dict,  # What `to_dict` gives
+        d: dict,  # As returned by `to_dict`
     ):
-        "Take the options from plain data."
+        "Set the options from plain data."
         [options] = d.values()
         options = options.get("bpe_trainer", options)
         self._counts = dict(options.get("words", {}))
@@ -158,7 +158,7 @@ class _FormatOption(Option):
 class BpeTrainer(Trainer):
     "Learns byte-pair encoding."
 
-    model_kind: type[Model] = BPE  # What it trains
+    model_kind: type[Model] = BPE  # Class of the trained model
     min_frequency = Option(whole_number, 0)
     vocab_size = Option(whole_number, 30000)
     show_progress = Option(a_flag, True)
@@ -171,7 +171,7 @@ class BpeTrainer(Trainer):
     max_token_length = Option(a_whole_number_or_none, None)
 
     def get_word_count(self) -> int:  # 0 before training
-        "How many different pretokens there were."
+        "The number of distinct pretokens."
         return len(self._counts)
 
     def _learn(self, model, counts):
@@ -209,7 +209,7 @@ class WordPieceTrainer(BpeTrainer):
         return head | rest | {"max_token_length": None, "words": self._counts}
 
     def to_dict(self) -> dict:  # Its name, and its options below
-        "The options as the other library's pickles hold them."
+        "The options as stored in the other library's pickles."
         return {"WordPieceTrainer": {"bpe_trainer": self._inner()}}
 
     def __repr__(self):
@@ -258,7 +258,7 @@ def learned_merges(
 
 # %% ../../nbs/compat/18_hf_trainers.ipynb #ec66fd82
 class WordLevelTrainer(Trainer):
-    "Keeps the most frequent words."
+    "Learns the most frequent words."
 
     model_kind = WordLevel
     min_frequency = Option(whole_number, 0)
@@ -333,9 +333,9 @@ class UnigramTrainer(Trainer):
 
     def read(
         self,
-        d: dict,  # What `to_dict` gives
+        d: dict,  # As returned by `to_dict`
     ):
-        "Take the options from plain data."
+        "Set the options from plain data."
         super().read(d)
         names = ("shrinking_factor", "unk_token", "max_piece_length", "n_sub_iterations", "seed_size")
         self._more = {k: d["UnigramTrainer"][k] for k in names}
@@ -439,12 +439,12 @@ class ParityBpeTrainer:
         ratio: Sequence[float] | None = None,  # Rate of compression to aim at, one for each language
         global_merges: int = 0,  # Number of first merges that use the counts of all languages together
         window_size: int = 100,  # Number of picks in the window
-        alpha: float = 2.0,  # How much more often than its share a language may be picked there
+        alpha: float = 2.0,  # Factor by which a language may be picked more often than its share
         total_symbols: bool = False,  # Fewer merges, by the number of special tokens and characters
         special_tokens: list | None = None,  # Pieces with the first ids
         show_progress: bool = True,  # Not used
         limit_alphabet: int | None = None,  # Maximum number of characters
-        initial_alphabet: Sequence[str] | None = None,  # Characters that are always kept
+        initial_alphabet: Sequence[str] | None = None,  # Characters that always have a piece
         continuing_subword_prefix: str | None = None,  # Starts symbols that do not begin a pretoken
         end_of_word_suffix: str | None = None,  # Marks the symbol that ends a pretoken
         max_token_length: int | None = None,  # Pieces are shorter than this, in characters
@@ -480,12 +480,12 @@ class ParityBpeTrainer:
 
     @property
     def initial_alphabet(self) -> list[str]:
-        "Characters that are kept whatever the corpus holds."
+        "Characters that have a piece whatever the corpus contains."
         return self._initial_alphabet
 
     @initial_alphabet.setter
     def initial_alphabet(self, alphabet):
-        "Choose the characters that are kept."
+        "Choose the characters that have a piece."
         self._initial_alphabet = _alphabet(alphabet)
 
     def train_from_iterator(
@@ -638,7 +638,7 @@ def _first_symbols(trainer, counts):
 
 
 def _worst_off(trainer, lengths, begin, ratio, exhausted, picks):
-    "The language whose turn it is."
+    "The language that chooses the next merge."
     if ratio is None:
         need = [float(n) for n in lengths]
     else:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # %% ../../nbs/compat/09_hf_unigram.ipynb #0497e6d7
 RARE = 0.5  # Pieces that are expected less often are dropped
-UNKNOWN = 10.0  # What a lost character costs more than the least probable piece, nats
+UNKNOWN = 10.0  # Additional cost of a lost character over the least probable piece, nats
 
 
 def branching_substrings_ref(
@@ -119,7 +119,7 @@ def learn_pieces_ref(
     n_sub_iterations: int = 2,  # EM steps in a round
     max_piece_length: int = 16,  # In characters
     seed_size: int = 1_000_000,  # Pieces to begin with
-) -> list[tuple[str, float]]:  # Pieces with scores, the most needed first; more than wanted, perhaps
+) -> list[tuple[str, float]]:  # Pieces with scores, the most needed first; perhaps more than requested
     "The rounds of EM and cuts, with dictionaries."
     pieces = _seeds_ref(counts, max_piece_length, seed_size)
     target = vocab_size * 11 // 10
@@ -264,7 +264,7 @@ def learn_pieces(
     n_sub_iterations: int = 2,  # EM steps in a round
     max_piece_length: int = 16,  # In characters
     seed_size: int = 1_000_000,  # Pieces to begin with
-) -> list[tuple[str, float]]:  # Pieces with scores, the most needed first; more than wanted, perhaps
+) -> list[tuple[str, float]]:  # Pieces with scores, the most needed first; perhaps more than requested
     "The rounds of EM and cuts, on arrays."
     import numpy as np
 

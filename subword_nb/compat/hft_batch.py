@@ -94,7 +94,7 @@ def _library(name, what):
 
 
 def _is_empty(rows):
-    "Is there no number in nested lists?"
+    "Do nested lists contain no number?"
     if isinstance(rows, (list, tuple)):
         return all(_is_empty(row) for row in rows)
     return False
@@ -141,7 +141,7 @@ class LazyEncodings:
     def __init__(
         self,
         make: Callable[[], list[Encoding]],  # Makes all of them; called once
-        n: int,  # How many there are
+        n: int,  # Number of encodings
     ):
         self._make: Callable[[], list[Encoding]] | None = make
         self._found: list[Encoding] = []
@@ -160,12 +160,12 @@ class LazyEncodings:
 
 # %% ../../nbs/compat/40_hft_batch.ipynb #8481f354
 class BatchEncoding(UserDict):
-    "Columns for a model, and the encodings that they come from."
+    "Columns for a model, and the encodings from which they are made."
 
     def __init__(
         self,
         data: Mapping[str, Any] | None = None,  # Columns by name
-        encoding: Encoding | Sequence[Encoding] | LazyEncodings | None = None,  # What is known of each row
+        encoding: Encoding | Sequence[Encoding] | LazyEncodings | None = None,  # Encodings of the rows
         tensor_type: str | TensorType | None = None,  # Make arrays: "np", "pt" or "mlx"
         prepend_batch_axis: bool = False,  # Make each array a batch of one row
         n_sequences: int | None = None,  # Number of texts in a row; None: that of the encodings

@@ -41,15 +41,15 @@ class Backend(Tokenizer):
     def add_tokens(
         self,
         tokens: list,  # Texts, or added tokens of either library
-    ) -> int:  # How many of them were not added before with the same options
+    ) -> int:  # Number of tokens that were not added before with the same options
         "Add tokens that are found in texts before the model sees them."
         return super().add_tokens([as_token(token, "a token") for token in tokens])
 
     def add_special_tokens(
         self,
         tokens: list,  # Texts, or added tokens of either library
-    ) -> int:  # How many of them were not added before with the same options
-        "Add tokens that stand for no text."
+    ) -> int:  # Number of tokens that were not added before with the same options
+        "Add special tokens."
         return super().add_special_tokens([as_token(token, "a token") for token in tokens])
 
     def get_added_tokens_decoder(self) -> dict[int, Any]:  # id → token of the tokenizers library
@@ -98,7 +98,7 @@ def __getattr__(name):
 
 # %% ../../nbs/compat/43_hft_bridge.ipynb #c638fbe4
 def backend_of(
-    text: str,  # What a tokenizer.json holds
+    text: str,  # Content of a tokenizer.json
 ) -> Backend:  # The tokenizer in it
     "A backend from JSON."
     new = Backend.__new__(Backend)

@@ -100,7 +100,7 @@ def declared_class(
 
 # %% ../../nbs/compat/42_hft_files.ipynb #e8ffa76a
 def read_settings(
-    folder: str | os.PathLike,  # It may hold tokenizer_config.json and older files
+    folder: str | os.PathLike,  # May contain tokenizer_config.json and older files
 ) -> dict[str, Any]:  # Empty if there is none of them
     "The settings in the files of a vocabulary's folder."
     folder = Path(folder)
@@ -203,7 +203,7 @@ def pretrained_path(
 def load_pretrained(
     path: str | os.PathLike,  # A folder or a file
     *,
-    tokenizer_class: str | None = None,  # Whose tokens count, and how it pads; None: no class's
+    tokenizer_class: str | None = None,  # Class with default tokens and padding; None: no class
 ) -> tuple[Tokenizer, dict[str, Any]]:  # The tokenizer; settings, of which `tokenizer_class` is one
     "Load a tokenizer and its settings."
     path = Path(path)

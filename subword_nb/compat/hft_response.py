@@ -95,11 +95,11 @@ _CONTENTS: dict[str, Callable] = {
     "xml-inline": _as_tags,
     "kv-lines": _as_lines,
 }
-_RAW = ("json", "xml-inline", "kv-lines")  # What is written of them is no part of their value
+_RAW = ("json", "xml-inline", "kv-lines")  # Their text is not part of their value
 
 
 def content_of(
-    text: str,  # What a model wrote into a field
+    text: str,  # Text that a model wrote into a field
     kind: str,  # text, int, float, bool, json, xml-inline or kv-lines
     options: Mapping[str, Any],  # Of this kind
 ) -> Any:  # The value
@@ -152,7 +152,7 @@ class Field(NamedTuple):
     "A field of a message."
 
     name: str  # Its key in the message
-    opening: Mark | None  # None: it takes what is in no other field
+    opening: Mark | None  # None: it gets the text outside all other fields
     closing: Mark | None  # None: it ends with the answer
     content: str  # Of `content_of`
     options: dict  # Of its content
@@ -179,7 +179,7 @@ class Field(NamedTuple):
 
 # %% ../../nbs/compat/39_hft_response.ipynb #1815123a
 def _mark(where, spec, texts, pattern):
-    "What opens or closes, from one of two keys; None if there is neither."
+    "An opening or closing, from one of two keys; None if there is neither."
     import regex
 
     if texts in spec and pattern in spec:
@@ -234,10 +234,10 @@ def _field(name, spec):
 class ResponseTemplate(NamedTuple):
     "How an answer is taken apart."
 
-    defaults: dict  # What a message has before anything is read
+    defaults: dict  # Initial content of a message
     fields: dict[str, Field]  # By name
     rest: str | None  # Name of the field without an opening
-    anchor: Any  # The pattern of what stands before an answer
+    anchor: Any  # The pattern of the text before an answer
 
     def answer_in(
         self,
@@ -381,7 +381,7 @@ def _with_types(value, parameters):
 
 # %% ../../nbs/compat/39_hft_response.ipynb #342e0cc2
 class ResponseParser:
-    "Takes an answer apart while it is being written."
+    "Parses an answer while it is being generated."
 
     def __init__(
         self,
@@ -402,17 +402,17 @@ class ResponseParser:
         self._at = 0
         self._is_done = False
         self._leave()
-        self.initial_events: list[dict] = []  # What the prompt has of the answer
+        self.initial_events: list[dict] = []  # Events for the part of the answer in the prompt
         self._read(self.initial_events, False)
 
     def feed(
         self,
         text: str,  # More of the answer
-    ) -> list[dict]:  # What is new
+    ) -> list[dict]:  # New events
         "Read on."
         return self._step(text, False)
 
-    def finalize(self) -> tuple[dict, list[dict]]:  # The message, and what is new
+    def finalize(self) -> tuple[dict, list[dict]]:  # The message, and new events
         "Read to the end."
         events = self._step("", True)
         fields, message = self._template.fields.values(), self._message
@@ -469,7 +469,7 @@ class ResponseParser:
         return marks
 
     def _next_mark(self, is_end):
-        "The mark that comes next, or None; and where text begins that may become one."
+        "The next mark, or None; and the start of text that may become one."
         ready, wait = [], len(self._text)
         for mark, field, opens in self._marks():
             match = mark.pattern.search(self._text, self._at, partial=not is_end)
@@ -520,7 +520,7 @@ class ResponseParser:
             self._message[field.name] = value
 
     def _leave(self):
-        "Go back to what is in no field, or in the one without an opening."
+        "Return to the state outside of fields, or to the field without an opening."
         self._field = self._template.fields.get(self._template.rest)
         self._groups: dict[str, str] = {}
         self._written = ""
@@ -534,7 +534,7 @@ def parse_response(
     prefix: str | None = None,  # The prompt; "" if the answer is whole
     tools: Iterable | None = None,  # Functions or schemas, for the types of arguments
 ) -> dict:  # The message
-    "Take a whole answer apart."
+    "Parse a whole answer."
     parser = ResponseParser(response_template, prefix, tools=tools)
     parser.feed(text)
     return parser.finalize()[0]

@@ -30,7 +30,7 @@ _OPTIONS = ("single_word", "lstrip", "rstrip", "normalized", "special")
 
 def as_token(
     value: Any,  # A text, a token, or an object of a file
-    name: str = "a special token",  # What it is, for errors
+    name: str = "a special token",  # Its description in errors
 ) -> str | AddedToken:  # A text, or a token of this module
     "A special token from a value of a caller or a file."
     if isinstance(value, (str, AddedToken)):
@@ -69,7 +69,7 @@ class NamedTokens:
         self,
         tokens: Mapping[str, Any],  # Name → token, or None for no token
     ):
-        "Give names to tokens; new names are added."
+        "Assign names to tokens; new names are added."
         for name, token in tokens.items():
             self.tokens[name] = None if token is None else as_token(token, name)
 

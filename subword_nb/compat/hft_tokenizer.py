@@ -59,7 +59,7 @@ def lengths_wanted(
     truncation: bool | str | None = None,  # True: both texts; or a `TruncationStrategy`
     max_length: int | None = None,  # Most tokens of a row; None: as the model has it
     pad_to_multiple_of: int | None = None,  # Make the length of rows a multiple
-    model_max_length: float = VERY_LARGE_INTEGER,  # Most tokens that the model takes
+    model_max_length: float = VERY_LARGE_INTEGER,  # Maximum number of tokens for the model
     verbose: bool = True,  # Warn of a `max_length` that does nothing
 ) -> tuple[PaddingStrategy, TruncationStrategy, int | None]:  # The strategies, and the length for both
     "How rows are padded and cut."
@@ -171,11 +171,11 @@ class PreTrainedTokenizerFast:
     model_input_names = ["input_ids", "attention_mask"]
     padding_side = "right"
     truncation_side = "right"
-    tokenizer_class: str | None = None  # A class of transformers whose tokens count by default
+    tokenizer_class: str | None = None  # A class of transformers with default tokens
     chat_template: str | dict[str, str] | None = None  # How chats are written down, or several ways by name
     chat_control_tokens: Iterable[str] | None = None  # Added tokens that only a template may write
-    response_template: dict | None = None  # How what a model has written becomes a message
-    model = None  # Of release 5: the class of models of a class that builds its pipeline anew
+    response_template: dict | None = None  # How the output of a model is parsed into a message
+    model = None  # Of release 5: the class of models of a class that rebuilds its pipeline
     slow_tokenizer_class = None
     # Always empty: nothing is fetched by name
     pretrained_vocab_files_map: ClassVar[dict[str, dict]] = {}
@@ -339,9 +339,9 @@ class PreTrainedTokenizerFast:
     def add_special_tokens(
         self,
         special_tokens_dict: Mapping[str, Any],  # Name → token; "extra_special_tokens" → a list of them
-        replace_extra_special_tokens: bool = True,  # The list replaces the one there was
-    ) -> int:  # How many were not added before with the same options
-        "Give names to tokens, and add those that the vocabulary does not have."
+        replace_extra_special_tokens: bool = True,  # The list replaces the previous one
+    ) -> int:  # Number of tokens that were not added before with the same options
+        "Assign names to tokens, and add those that the vocabulary does not have."
         given = dict(special_tokens_dict or {})
         if "additional_special_tokens" in given and not given.get("extra_special_tokens"):
             given["extra_special_tokens"] = given.pop("additional_special_tokens")
@@ -375,7 +375,7 @@ class PreTrainedTokenizerFast:
         self,
         new_tokens: Any,  # A text, an `AddedToken`, or a list of them
         special_tokens: bool = False,  # Whether they are special tokens
-    ) -> int:  # How many were not added before with the same options
+    ) -> int:  # Number of tokens that were not added before with the same options
         "Add tokens that are found in texts before the model sees them."
         if not new_tokens:
             return 0
@@ -551,7 +551,7 @@ class PreTrainedTokenizerFast:
         self,
         ids: Any,  # An id, or several
         skip_special_tokens: bool = False,  # Leave special tokens out
-    ) -> Any:  # Its piece, or theirs; None for an id that there is not
+    ) -> Any:  # Its piece, or theirs; None for an unknown id
         "The pieces of ids."
         if not isinstance(ids, Iterable) or getattr(ids, "shape", None) == ():
             return self._tokenizer.id_to_token(index(ids))
@@ -580,7 +580,7 @@ class PreTrainedTokenizerFast:
         padding: bool | str = False,  # True: to the longest row; "max_length": to `max_length`
         truncation: bool | str | None = None,  # True: cut the longer text; "only_first", "only_second"
         max_length: int | None = None,  # Most tokens of a row; None: as the model has it
-        stride: int = 0,  # How many tokens a part repeats of the part before
+        stride: int = 0,  # Number of tokens of the previous part that a part repeats
         is_split_into_words: bool = False,  # Texts are lists of words
         pad_to_multiple_of: int | None = None,  # Make the length of rows a multiple
         padding_side: str | None = None,  # "right" or "left"; None: as the tokenizer has it
@@ -693,7 +693,7 @@ class PreTrainedTokenizerFast:
         padding_strategy: str,  # A `PaddingStrategy`
         truncation_strategy: str,  # A `TruncationStrategy`
         max_length: int | None,  # The length for both
-        stride: int,  # How many tokens a part repeats of the part before
+        stride: int,  # Number of tokens of the previous part that a part repeats
         pad_to_multiple_of: int | None,  # Make the length of rows a multiple
         padding_side: str | None,  # "right" or "left"; None: as the tokenizer has it
     ):
@@ -737,7 +737,7 @@ class PreTrainedTokenizerFast:
         padding: bool | str = False,  # As in a call
         truncation: bool | str | None = None,  # As in a call
         max_length: int | None = None,  # Most tokens
-        stride: int = 0,  # How many tokens a part repeats of the part before
+        stride: int = 0,  # Number of tokens of the previous part that a part repeats
         padding_side: str | None = None,  # "right" or "left"; None: as the tokenizer has it
         return_tensors: str | TensorType | None = None,  # An array instead of a list
         **kwargs,  # Other arguments of a call
@@ -814,7 +814,7 @@ class PreTrainedTokenizerFast:
         tokenizer_kwargs: Mapping[str, Any] | None = None,  # Other arguments of a call
         **kwargs,  # Other variables of the template
     ) -> Any:  # A batch, ids, a text, or a list of texts
-        "Write chats down and encode them; only the template gives commands."
+        "Render chats and encode them; only the template produces special tokens."
         if return_assistant_tokens_mask and not (return_dict and tokenize):
             raise ValueError("return_assistant_tokens_mask=True needs return_dict=True and tokenize=True")
         if continue_final_message and return_assistant_tokens_mask:
@@ -858,13 +858,13 @@ class PreTrainedTokenizerFast:
 
     def parse_response(
         self,
-        response: Any,  # What a model has written, text or ids; or several of them
+        response: Any,  # The output of a model, text or ids; or several outputs
         schema: dict | None = None,  # A response template; None: that of the tokenizer
         *,
         prefix: Any = None,  # The prompt, text or ids; "" if the answer is whole; or one for each
         tools: Iterable | None = None,  # Functions or schemas, for the types of arguments
     ) -> Any:  # A message, or a list of them
-        "Make messages of what a model has written."
+        "Parse the output of a model into messages."
         from subword_nb.compat.hft_response import parse_response
 
         template = self._response_template(schema)
@@ -895,7 +895,7 @@ class PreTrainedTokenizerFast:
         prefix: Any = None,  # The prompt, text or ids; "" if the answer is whole
         tools: Iterable | None = None,  # Functions or schemas, for the types of arguments
     ) -> Any:  # A `ResponseParser`
-        "What takes an answer apart while it is being written."
+        "A parser for an answer that is being generated."
         from subword_nb.compat.hft_response import ResponseParser
 
         template = self._response_template(response_template)
@@ -928,7 +928,7 @@ class PreTrainedTokenizerFast:
         message: Mapping[str, Any],  # The message
         conversation_history: list | None = None,  # Messages before it
         **kwargs,  # Of `apply_chat_template`, other than `add_generation_prompt`
-    ) -> list[int]:  # What the message adds to the ids of the conversation
+    ) -> list[int]:  # The ids that the message adds to those of the conversation
         "The ids of one message more."
         if "add_generation_prompt" in kwargs:
             raise ValueError(
@@ -953,10 +953,10 @@ class PreTrainedTokenizerFast:
 
     def save_chat_templates(
         self,
-        save_directory: str | os.PathLike,  # A folder that is there
-        tokenizer_config: dict,  # What tokenizer_config.json shall say; it is changed
+        save_directory: str | os.PathLike,  # An existing folder
+        tokenizer_config: dict,  # Content for tokenizer_config.json; it is changed
         filename_prefix: str | None,  # Begins the names of the files
-        save_jinja_files: bool,  # False: the config holds the templates
+        save_jinja_files: bool,  # False: the templates are in the config
     ) -> tuple[dict, list[str]]:  # The config, and the files written
         "Write the chat templates, into files of their own or into the config."
         tokenizer_config.pop("chat_template", None)
@@ -1035,7 +1035,7 @@ class PreTrainedTokenizerFast:
         return BatchEncoding(done | grids, tensor_type=return_tensors)
 
     def _padded(self, row, pads, longest, *, multiple, side, masks):
-        "A row of the length that is wanted."
+        "A row of the requested length."
         row, main = dict(row), self.model_input_names[0]
         if masks is None:
             masks = "attention_mask" in self.model_input_names
@@ -1114,7 +1114,7 @@ class PreTrainedTokenizerFast:
         text_iterator: Iterable,  # Texts, or lists of texts
         vocab_size: int,  # Number of pieces, special tokens included
         length: int | None = None,  # Number of texts, for a progress bar
-        new_special_tokens: list | None = None,  # Special tokens besides those there are
+        new_special_tokens: list | None = None,  # Additional special tokens
         special_tokens_map: Mapping[str, str] | None = None,  # Old → new spelling of special tokens
         **kwargs,  # Options of the trainer
     ) -> "PreTrainedTokenizerFast":  # A new tokenizer
@@ -1139,9 +1139,9 @@ class PreTrainedTokenizerFast:
         cls,
         pretrained_model_name_or_path: str | os.PathLike,  # A folder, a file, or "org/name" on the hub
         *init_inputs: Any,  # Ignored
-        cache_dir: str | os.PathLike | None = None,  # Where fetched files are kept
+        cache_dir: str | os.PathLike | None = None,  # Folder of downloaded files
         force_download: bool = False,  # Not supported; a repository is fetched once
-        local_files_only: bool = False,  # Do not ask the hub
+        local_files_only: bool = False,  # Make no requests to the hub
         token: str | bool | None = None,  # For repositories that are not public
         revision: str = "main",  # A branch, a tag or a commit
         trust_remote_code: bool = False,  # Ignored; no code of a repository is ever run
@@ -1208,14 +1208,14 @@ class PreTrainedTokenizerFast:
 
     def save_vocabulary(
         self,
-        save_directory: str | os.PathLike,  # A folder that is there
+        save_directory: str | os.PathLike,  # An existing folder
         filename_prefix: str | None = None,  # Begins the names of the files
     ) -> tuple[str, ...]:  # The files written
         "Write the files of the model alone, such as vocab.json and merges.txt."
         return tuple(self._tokenizer.model.save(os.fspath(save_directory), filename_prefix))
 
     def _config(self):
-        "What tokenizer_config.json shall say."
+        "The content for tokenizer_config.json."
         left_out = ("name_or_path", "add_bos_token", "add_eos_token", "added_tokens_decoder", "files_loaded")
         config = {k: v for k, v in self.init_kwargs.items() if k not in left_out}
         for name in (*config, "model_max_length"):
@@ -1244,7 +1244,7 @@ class PreTrainedTokenizerFast:
         cls,
         obj: Any,  # Settings, a list or a token
         save: bool = False,  # Tokens to dicts; False: dicts to tokens
-        add_type_field: bool = True,  # The dicts say that they are tokens
+        add_type_field: bool = True,  # The dicts are marked as tokens
     ) -> Any:  # The same with other tokens
         "Added tokens as files have them, or back."
         if isinstance(obj, Mapping) and obj.get("__type") == "AddedToken":
@@ -1279,7 +1279,7 @@ class PreTrainedTokenizerFast:
     @classmethod
     def register_for_auto_class(
         cls,
-        auto_class: str | type = "AutoTokenizer",  # The only one there is
+        auto_class: str | type = "AutoTokenizer",  # The only possible value
     ):
         "Let `AutoTokenizer` find this class where a folder names it."
         name = auto_class if isinstance(auto_class, str) else auto_class.__name__
@@ -1300,7 +1300,7 @@ class PreTrainedTokenizerFast:
         create_pr: bool = False,  # Propose the files instead
         max_shard_size: int | str | None = "50GB",  # Of models; ignored
         tags: list[str] | None = None,  # For the card of the repository
-    ) -> Any:  # What huggingface_hub says about the commit
+    ) -> Any:  # Information about the commit from huggingface_hub
         "Upload the files of `save_pretrained` to the hub."
         import tempfile
 
@@ -1346,7 +1346,7 @@ class PreTrainedTokenizerFast:
         return self._tokenizer.native()
 
     def to_transformers(self) -> Any:  # A tokenizer of the installed transformers, over this engine
-        "The same tokenizer for programs that ask for a class of transformers."
+        "The same tokenizer for programs that require a class of transformers."
         from subword_nb.compat.hft_bridge import bridged
 
         flags = {name: True for name in ("add_bos_token", "add_eos_token") if getattr(self, name)}
@@ -1428,14 +1428,14 @@ def _write_card(hub, folder, repo_id, tags, token):
 
 
 def _side(name, value):
-    "Refuse a side that there is not."
+    "Refuse an invalid side."
     if value not in ("right", "left"):
         raise ValueError(f'{name} must be "right" or "left", got {value!r}')
     return value
 
 
 def _special(value):
-    "A special token; a text becomes one that is found in text that is not normalized."
+    "A special token; a text becomes one that is found in the original text."
     return AddedToken(value, normalized=False, special=True) if isinstance(value, str) else as_token(value)
 
 
@@ -1547,7 +1547,7 @@ def _trainer_options(described, options):
 
 
 def _trained(backend, texts, vocab_size, length, new_special, respell, options):
-    "A tokenizer with the components of another, trained anew."
+    "A tokenizer with the components of another, trained again."
     described = json.loads(backend.to_str())
     added, around = described["added_tokens"], described["post_processor"]
     described |= {"added_tokens": [], "post_processor": None}

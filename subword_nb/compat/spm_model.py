@@ -35,9 +35,9 @@ from ..unigram import lattice as lattices, sampling
 # %% ../../nbs/compat/31_spm_model.ipynb #d51575b8
 def normalized_places(
     normalizer: SentencePieceNormalizer,  # Of a model, or a separate one
-    text: str,  # As `decoded` gives it
+    text: str,  # As returned by `decoded`
 ) -> tuple[str, list[int]]:  # The normalized text; the index of each character in `text`, and of the end
-    "Normalize a text, and record where its characters come from."
+    "Normalize a text, and record the origin of its characters."
     aligned = normalizer.align(text)
     if not aligned.text:
         if _is_blank(normalizer, text):
@@ -106,7 +106,7 @@ class SpmModel:
 
     def __init__(
         self,
-        proto: ModelProto,  # What a `.model` file says
+        proto: ModelProto,  # Content of a `.model` file
     ):
         self.parts = parts_from_proto(proto)
         self.proto = proto
@@ -188,7 +188,7 @@ class SpmModel:
         self,
         text: str,  # A text
     ) -> SentencePieceText:  # Offsets count bytes
-        "The segmentation that `encode` gives."
+        "The segmentation returned by `encode`."
         new, places = normalized_places(self.normalizer, text)
         return self._placed(text, places, self.model.tokens(new))
 
@@ -268,7 +268,7 @@ class SpmModel:
 
     def decode(
         self,
-        pieces: Sequence[str],  # Pieces, in order; one that is not there stands for itself
+        pieces: Sequence[str],  # Pieces, in order; an unknown one represents its own text
     ) -> SentencePieceText:  # The text, and what each piece is in it; offsets count bytes
         "The text of pieces, and the slice of each."
         ids = [self.piece_id(p) for p in pieces]
@@ -329,7 +329,7 @@ def _log_inclusion(gap):
 
 
 def _surfaces(m, pieces, ids):
-    "The slice of the text that each piece becomes."
+    "The slice of the text for each piece."
     out, at = [], 0
     prefixed, written = True, False
     while at < len(pieces):

@@ -34,7 +34,7 @@ def write_normalizer_spec(
 
 
 def read_normalizer_spec(
-    data: bytes,  # What `write_normalizer_spec` gives
+    data: bytes,  # As returned by `write_normalizer_spec`
 ) -> dict:  # By the names of the fields
     "Read a normalizer_spec."
     framed = write_varint(3 << 3 | 2) + write_varint(len(data)) + data
@@ -44,7 +44,7 @@ def read_normalizer_spec(
 def spec_of_rule(
     name: str,  # nmt_nfkc, nfkc, nmt_nfkc_cf, nfkc_cf or identity
 ) -> dict:  # A normalizer_spec
-    "The specification of rules that SentencePiece knows by name."
+    "The specification of the named rules of SentencePiece."
     if name not in RULE_NAMES:
         raise LoadError(f"there is no rule named {name!r}; expected one of {', '.join(RULE_NAMES)}")
     return {"name": name, "precompiled_charsmap": charsmap_for(name)}
@@ -132,7 +132,7 @@ class SentencePieceNormalizer:
         self._set(spec | {name: bool(flag) for name, flag in flags.items() if flag is not None})
 
     def _set(self, spec):
-        "Take over a specification."
+        "Use a specification."
         self._spec = spec
         proto = ModelProto(normalizer_spec=spec)
         self._normalizer = EngineNormalizer(
@@ -163,7 +163,7 @@ class SentencePieceNormalizer:
         "The specification as part of a model."
         return write_model_proto(ModelProto(normalizer_spec=self._spec))
 
-    def serialized_normalizer_spec(self) -> bytes:  # What `normalizer_spec=` takes
+    def serialized_normalizer_spec(self) -> bytes:  # For the argument `normalizer_spec=`
         "The specification."
         return write_normalizer_spec(self._spec)
 

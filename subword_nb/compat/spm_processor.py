@@ -224,7 +224,7 @@ class LoadError(RuntimeError, OSError):
 def load_model_proto(
     data: Any,  # Bytes of a `.model` file, or an object with `SerializeToString`
     *,
-    name: str = "the model",  # Where it comes from: errors begin with it
+    name: str = "the model",  # Its origin: errors begin with it
 ) -> SpmModel:  # The model
     "Read a model from memory."
     if hasattr(data, "SerializeToString"):
@@ -255,11 +255,11 @@ class SentencePieceProcessor:
         self,
         model_file: str | os.PathLike | None = None,  # A `.model` file
         model_proto: Any = None,  # Or its bytes
-        out_type: Any = None,  # What `encode` gives, see the table above; None: ids
+        out_type: Any = None,  # Form of the result, see the table above; None: ids
         add_bos: bool = False,  # Put the piece for the beginning in front
         add_eos: bool = False,  # Append the piece for the end
         reverse: bool = False,  # Reverse the pieces, before bos and eos are added
-        emit_unk_piece: bool = False,  # Give the unknown piece instead of unknown text
+        emit_unk_piece: bool = False,  # Return the unknown piece instead of unknown text
         enable_sampling: bool = False,  # Draw random segmentations
         nbest_size: int = -1,  # Number of best segmentations to draw from; -1: all
         alpha: float = 0.1,  # Exponent of the probabilities, or dropout for BPE
@@ -360,7 +360,7 @@ class SentencePieceProcessor:
         add_bos: bool | None = None,  # Put the piece for the beginning in front
         add_eos: bool | None = None,  # Append the piece for the end
         reverse: bool | None = None,  # Reverse the pieces, before bos and eos are added
-        emit_unk_piece: bool | None = None,  # Give the unknown piece instead of unknown text
+        emit_unk_piece: bool | None = None,  # Return the unknown piece instead of unknown text
         enable_sampling: bool | None = None,  # Draw a random segmentation
         nbest_size: int | None = None,  # Number of best segmentations to draw from; -1: all
         alpha: float | None = None,  # Exponent of the probabilities, or dropout for BPE
@@ -555,11 +555,11 @@ class SentencePieceProcessor:
     def sample_encode_and_score(
         self,
         input: Any,  # A text, or a list of texts
-        out_type: Any = None,  # What to give for each segmentation
+        out_type: Any = None,  # Form of each segmentation
         add_bos: bool | None = None,  # As for `encode`, here and below
         add_eos: bool | None = None,  # Append the piece for the end
         reverse: bool | None = None,  # Reverse the pieces
-        emit_unk_piece: bool | None = None,  # Give the unknown piece instead of unknown text
+        emit_unk_piece: bool | None = None,  # Return the unknown piece instead of unknown text
         num_samples: int | None = None,  # How many segmentations; None: 1
         alpha: float | None = None,  # Exponent of the probabilities; None: 1
         wor: bool | None = None,  # Without replacement: all of them different
@@ -658,11 +658,11 @@ class SentencePieceProcessor:
     def nbest_encode(
         self,
         input: Any,  # A text, or a list of texts
-        out_type: Any = None,  # What to give for each segmentation
+        out_type: Any = None,  # Form of each segmentation
         add_bos: bool | None = None,  # As for `encode`, here and below
         add_eos: bool | None = None,  # Append the piece for the end
         reverse: bool | None = None,  # Reverse the pieces
-        emit_unk_piece: bool | None = None,  # Give the unknown piece instead of unknown text
+        emit_unk_piece: bool | None = None,  # Return the unknown piece instead of unknown text
         nbest_size: int | None = None,  # How many; 0 or less: 1
         return_type: Any = None,  # The other name of out_type
     ) -> Any:  # A list of answers, or an `NBestSentencePieceText` for protos; for a list, a list
@@ -741,12 +741,12 @@ class SentencePieceProcessor:
         add_bos: bool | None = None,  # As for `encode`, here and below
         add_eos: bool | None = None,  # Append the piece for the end
         reverse: bool | None = None,  # Reverse the pieces
-        emit_unk_piece: bool | None = None,  # Give the unknown piece instead of unknown text
+        emit_unk_piece: bool | None = None,  # Return the unknown piece instead of unknown text
         chunk_len: int | None = None,  # At least 1; the engine chooses its own safe cuts
         num_threads: int | None = None,  # Threads; -1: one per CPU
         thread_pool: ThreadPool | None = None,  # Instead of num_threads
         return_type: Any = None,  # The other name of out_type
-    ) -> Any:  # What `encode` gives
+    ) -> Any:  # As returned by `encode`
         "`encode` for long texts."
         kind = _checked_type(out_type, return_type, self._out_type)
         if isinstance(chunk_len, bool) or not isinstance(chunk_len, int) or chunk_len <= 0:
@@ -842,7 +842,7 @@ class SentencePieceProcessor:
     def decode_ids(
         self,
         input: Any,  # An id or piece, a sequence of them, or a batch
-        out_type: Any = None,  # What to give; None: str
+        out_type: Any = None,  # Form of the result; None: str
         **options: Any,  # As for the method named below
     ) -> Any:  # The text
         "`decode`."
@@ -851,7 +851,7 @@ class SentencePieceProcessor:
     def decode_pieces(
         self,
         input: Any,  # An id or piece, a sequence of them, or a batch
-        out_type: Any = None,  # What to give; None: str
+        out_type: Any = None,  # Form of the result; None: str
         **options: Any,  # As for the method named below
     ) -> Any:  # The text
         "`decode`."
@@ -912,7 +912,7 @@ class SentencePieceProcessor:
         input: Any,  # A text, or a list of texts
         with_offsets: bool | None = None,  # Also return offsets
     ) -> Any:  # The normalized text, or (text, offsets); for a list, a list
-        "What the model does to a text first."
+        "Normalize a text as the model does."
         return normalized(self._loaded().normalizer, input, with_offsets=with_offsets)
 
     def override_normalizer_spec(
@@ -1047,12 +1047,12 @@ class SentencePieceProcessor:
         self,
         valid_vocab: Iterable,  # The pieces that may be used; single characters always may
     ) -> bool:  # True
-        "Give out no other pieces from now on."
+        "Use only these pieces from now on."
         allowed = {decoded(p) for p in valid_vocab}
         return self._retype(lambda p: NORMAL if p.piece in allowed or len(p.piece) == 1 else UNUSED)
 
     def reset_vocabulary(self) -> bool:  # True
-        "Give out every piece again."
+        "Use every piece again."
         return self._retype(lambda p: NORMAL if p.type == UNUSED else p.type)
 
     def load_vocabulary(

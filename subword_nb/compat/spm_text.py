@@ -33,14 +33,14 @@ def decoded(
 
 
 def encoded(
-    text: str,  # As `decoded` gives it, or a part of it
-) -> bytes:  # What it was decoded from
+    text: str,  # As returned by `decoded`, or a part of it
+) -> bytes:  # The bytes from which it was decoded
     "The bytes of a text."
     return text.encode("utf-8", "surrogateescape")
 
 
 def readable(
-    text: str,  # As `decoded` gives it
+    text: str,  # As returned by `decoded`
 ) -> str:  # As a model sees it
     "A text with U+FFFD for each byte that is not UTF-8."
     return text if text.isascii() else text.translate(_LOST)
@@ -50,7 +50,7 @@ _LOST = dict.fromkeys(range(0xDC80, 0xDD00), "\ufffd")
 
 # %% ../../nbs/compat/30_spm_text.ipynb #d86b14e7
 def byte_places(
-    text: str,  # As `decoded` gives it
+    text: str,  # As returned by `decoded`
 ) -> list[int] | range:  # The byte offset of each character, and of the end
     "Where each character of a text begins in its bytes."
     if text.isascii():
@@ -59,7 +59,7 @@ def byte_places(
 
 
 def _width(char):
-    "How many bytes a character has."
+    "The number of bytes of a character."
     code = ord(char)
     if code < 0x80 or 0xDC80 <= code < 0xDD00:
         return 1
@@ -77,7 +77,7 @@ class TextPiece:
     surface: str  # The part of the text that it covers
     begin: int  # Where this part begins
     end: int  # Where it ends
-    has_surface: bool = True  # False: a byte of a character, whose surface goes with the last byte
+    has_surface: bool = True  # False: a byte of a character, whose surface belongs to the last byte
 
     def piece_as_bytes(self) -> bytes:  # In UTF-8
         "The spelling as bytes."
@@ -175,12 +175,12 @@ class NBestSentencePieceText:
 
 # %% ../../nbs/compat/30_spm_text.ipynb #fedc664f
 def _framed(number, data):
-    "A field that holds bytes."
+    "A field of bytes."
     return write_varint(number << 3 | 2) + write_varint(len(data)) + data
 
 
 def _count(number, value):
-    "A field that holds a number."
+    "A field with a number."
     return write_varint(number << 3) + write_varint(value)
 
 

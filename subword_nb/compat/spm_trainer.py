@@ -176,7 +176,7 @@ def _lines_of(paths):
 
 
 def _given_sentences(source):
-    "What an iterator gives, as bytes."
+    "The items of an iterator, as bytes."
     for sentence in source:
         if not isinstance(sentence, (str, bytes)):
             raise ValueError(f"a sentence must be str or bytes, got {type(sentence).__name__}")
@@ -288,7 +288,7 @@ class _Words:
 
 # %% ../../nbs/compat/34_spm_trainer.ipynb #4d0df656
 class _Counted(NamedTuple):
-    "What a corpus is for a trainer."
+    "The corpus in the form for a trainer."
 
     words: dict  # pretoken → count
     characters: dict  # character that gets a piece → count, the most frequent first
@@ -383,7 +383,7 @@ _LEARN = {UNIGRAM: _learned_unigram, BPE: _learned_bpe, WORD: _learned_words, CH
 
 # %% ../../nbs/compat/34_spm_trainer.ipynb #10622fce
 def _reserved(options):
-    "id → (piece, type) for what is not learned."
+    "id → (piece, type) for pieces that are not learned."
     found: dict[int, tuple[str, int]] = {}
     named = {}
     for kind, type_ in (("unk", UNKNOWN), ("bos", CONTROL), ("eos", CONTROL), ("pad", CONTROL)):
@@ -433,7 +433,7 @@ def _laid_out(reserved, learned):
 
 # %% ../../nbs/compat/34_spm_trainer.ipynb #90fb5653
 def _normalizer_specs(options, normalizer):
-    "What the model does to a text first, and to a decoded one last."
+    "The normalizers of a text, and of a decoded text."
     if normalizer is not None:
         spec = read_normalizer_spec(normalizer.serialized_normalizer_spec())
     elif options["normalization_rule_tsv"]:
@@ -549,7 +549,7 @@ class SentencePieceTrainer:
         arg: str | None = None,  # Flags, such as "--input=a.txt --model_prefix=m --vocab_size=1000"
         logstream: Any = None,  # Where a line about the training is written
         sentence_iterator: Iterable | None = None,  # Sentences (str or bytes) instead of input
-        model_writer: Any = None,  # An object whose `write` takes the model's bytes, instead of model_prefix
+        model_writer: Any = None,  # An object whose `write` receives the model's bytes, instead of model_prefix
         normalizer: SentencePieceNormalizer | None = None,  # Instead of the options about normalization
         pretokenizer: Callable | None = None,  # From a normalized sentence to its parts
         allow_inconsistent_pretokenization: bool = False,  # The parts need not spell the sentence

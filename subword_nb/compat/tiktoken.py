@@ -53,7 +53,7 @@ def _repaired(text):
 
 
 def _has_surrogates(text):
-    "Does a text hold code points that have no bytes?"
+    "Does a text contain code points without bytes?"
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -78,7 +78,7 @@ class Encoding:
 
     def __init__(
         self,
-        name: str,  # What it is called
+        name: str,  # Its name
         *,
         pat_str: str,  # Regular expression that splits text into pretokens
         mergeable_ranks: dict[bytes, int],  # token → rank, which is its id
@@ -185,7 +185,7 @@ class Encoding:
 
     def encode_single_token(
         self,
-        text_or_bytes: str | bytes,  # What the token spells
+        text_or_bytes: str | bytes,  # Spelling of the token
     ) -> int:  # Its id; special tokens are found, too
         "The id of a single token."
         if isinstance(text_or_bytes, str):
@@ -323,7 +323,7 @@ class Encoding:
         return self.special_tokens_set & allowed
 
     def _ids(self, text, allowed):
-        "The ids of a text, which is repaired if it holds surrogates."
+        "The ids of a text, which is repaired if it contains surrogates."
         found = _any_of(frozenset(allowed)) if allowed else None
         if not found or not found.search(text):
             allowed = None  # as the tokenizer has it: none is found
@@ -438,7 +438,7 @@ def get_encoding(
 
 
 def list_encoding_names() -> list[str]:  # Those of tiktoken, then those of plugins
-    "The encodings that `get_encoding` knows."
+    "The names for `get_encoding`."
     with _lock:
         _find_constructors()
         return list(ENCODING_CONSTRUCTORS)
@@ -460,7 +460,7 @@ def _published(name):
 
 
 def _plugins():
-    "The modules of `tiktoken_ext`, but for the one that holds tiktoken's own."
+    "The modules of `tiktoken_ext`, except tiktoken's own."
     from pkgutil import iter_modules
 
     try:
@@ -504,7 +504,7 @@ def encoding_name_for_model(
 
 def encoding_for_model(
     model_name: str,  # Such as "gpt-4o" or "gpt-4o-2024-05-13"
-) -> Encoding:  # As `get_encoding` gives it
+) -> Encoding:  # As returned by `get_encoding`
     "The encoding that a model uses."
     return get_encoding(encoding_name_for_model(model_name))
 
@@ -536,7 +536,7 @@ def read_file_cached(
     blobpath: str,  # A path, or an address
     expected_hash: str | None = None,  # SHA-256 in hexadecimal; None: not checked
 ) -> bytes:  # All of it
-    "Read a file, or the copy of it that tiktoken's cache holds."
+    "Read a file, or its copy in tiktoken's cache."
     folder, named = _cache_dir()
     if not folder:
         return load.read_file(blobpath)
