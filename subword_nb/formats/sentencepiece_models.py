@@ -129,16 +129,14 @@ class SentencePieceModel(Model):
 
     def with_ids(
         self,
-        piece2id: Mapping[str, int],  # Pieces that are never removed → their new ids, from 0 without gaps
+        piece2id: Mapping[str, int],  # Remaining pieces → their new ids, from 0 without gaps
     ) -> Model:  # Scores and kinds of pieces do not change
         "The model with these of its pieces alone, under these ids."
         return replace(self, **kept_fields(self, piece2id, ("user_defined", "control", "unused")))
 
     def without_pieces(
         self,
-        pieces: Collection[
-            str
-        ],  # Pieces that ordinary text must not produce; user-defined ones are unaffected
+        pieces: Collection[str],  # Pieces that text must not produce; user-defined ones are unaffected
     ) -> Model:  # They become control pieces
         "The model that never matches some pieces."
         never = {*pieces} - {*self.user_defined, *self.control, *self.unused, self.unk_piece}

@@ -230,7 +230,7 @@ class Model(Protocol):
 
     def with_ids(
         self,
-        piece2id: Mapping[str, int],  # Pieces that are never removed → their new ids
+        piece2id: Mapping[str, int],  # Remaining pieces → their new ids
     ) -> "Model|None":  # None: it cannot be made smaller in this form
         "The model with these of its pieces alone, under these ids."
         return None

@@ -1007,9 +1007,7 @@ class Tokenizer(Engine):
 
     def remove(
         self: _T,
-        pieces: Iterable[
-            str
-        ],  # As the vocabulary spells them; pieces that BPE builds on them are removed, too
+        pieces: Iterable[str],  # As the vocabulary spells them; removes what BPE builds on them, too
         *,
         renumber: bool = True,  # False: all ids stay, and removed ones are not in use
     ) -> _T:  # A new tokenizer without these pieces

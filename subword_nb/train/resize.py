@@ -27,9 +27,7 @@ def kept_pieces(
     model,  # `BPE`, `WordPiece` or `WordLevel`
     added: Iterable[str],  # Contents of added tokens; they stay
     vocab_size: int,  # Number of pieces to keep, added tokens included
-) -> tuple[
-    list, list
-]:  # Pieces that are never removed, in the order of their ids; merges that stay, if the model has any
+) -> tuple[list, list]:  # Remaining pieces, in the order of their ids; remaining merges, if there are any
     "The pieces and merges of a smaller vocabulary."
     merges = model.merges if model.has_merges else []
     prefix = model.continuing_subword_prefix
