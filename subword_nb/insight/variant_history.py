@@ -15,6 +15,7 @@ from ..bpe.characters import pair_characters, utf8_characters
 from ..bpe.refined import Event, EventTables, replay_events
 from ..bpe.trainer import Descending
 from ..core.unicode import from_visible, to_visible
+from .training_history import merge_row
 from ..train.trace import TrainingTrace, counts_of
 
 # %% ../../nbs/insight/01_variant_history.ipynb #b4539d5d
@@ -161,33 +162,20 @@ def event_facts(
     def often(piece, symbols):
         return sum(counts[text] * symbols[text].count(piece) for text in symbols)
 
-    return dict(
-        step=step,
-        left=_shown(a),
-        right=_shown(b),
-        piece=_shown(event.piece),
-        who=trace.facts["who"][who],
-        count=count,
-        score=None,
-        tied=sum(pairs[pair] == count for pair in order) - 1,
-        order=[
-            dict(left=_shown(x), right=_shown(y), count=pairs[x, y], score=None, tied=pairs[x, y] == count)
-            for x, y in order[:most]
-        ],
-        parts=[[_shown(p), often(p, splits), often(p, after)] for p in dict.fromkeys((a, b, event.piece))],
-        changed=len(hit),
-        occurrences=sum(counts[text] for text in hit),
-        of=len(splits),
-        examples=[
-            dict(
-                pretoken=_shown(text),
-                count=counts[text],
-                before=[*map(_shown, splits[text])],
-                after=[*map(_shown, after[text])],
-            )
+    row = merge_row(
+        step,
+        (_shown(a), _shown(b), _shown(event.piece)),
+        (count, None),
+        [(_shown(x), _shown(y), pairs[x, y], None, pairs[x, y] == count) for x, y in order],
+        [[_shown(p), often(p, splits), often(p, after)] for p in dict.fromkeys((a, b, event.piece))],
+        (len(hit), sum(counts[text] for text in hit)),
+        [
+            (_shown(text), counts[text], [*map(_shown, splits[text])], [*map(_shown, after[text])])
             for text in frequent
         ],
+        most=most,
     )
+    return row | dict(who=trace.facts["who"][who], of=len(splits))
 
 
 def _shown(text):
