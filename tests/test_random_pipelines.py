@@ -7,9 +7,12 @@ import os
 import random
 
 import pytest
+from characters import strange_texts
+from seeds import fresh
 from tests.pipeline.test_align import compare, generated
 
-from subword_nb import Tokenizer
+from subword_nb import Tokenizer, normalizers
+from subword_nb.pipeline.encoder import encode_general
 
 TRAINING = [
     "the hugging face course is about tokenization",
@@ -223,3 +226,37 @@ def test_random_pipelines(tmp_path):
 def test_many_random_pipelines(tmp_path):
     n = int(os.environ.get("SUBWORD_NB_PIPELINES", "120"))
     assert sum(check(seed, tmp_path) for seed in range(1000, 1000 + n)) > n // 3
+
+
+OURS = {
+    "BoundlessBPE": {"superwords": "boundless", "vocab_size": 330},
+    "superwords": {"superwords": 300, "vocab_size": 340},
+    "ScriptPairs": {"algorithm": "char_bpe", "pre_tokenizer": "script", "vocab_size": 2940},
+    "MinGram": {"algorithm": "mingram", "vocab_size": 300},
+    "PathPiece": {"algorithm": "pathpiece", "vocab_size": 300},
+}
+
+
+@pytest.mark.parametrize("name", OURS)
+@pytest.mark.filterwarnings("ignore:.*only this library reads")
+@pytest.mark.filterwarnings("ignore:training ended")
+def test_models_that_only_this_library_has_give_one_result_in_all_ways(name, tmp_path):
+    rng = fresh(name)
+    trained = Tokenizer.train(TRAINING * 5, progress=False, **OURS[name])
+    names = [None, "NFC", "NFKD", "Lowercase", ["NFD", "StripAccents"]]
+    for k in range(6):
+        tok = Tokenizer(**trained.parts._asdict())
+        chosen = rng.choice(names)
+        steps = [chosen] if isinstance(chosen, str) else chosen
+        if steps:
+            tok.normalizer = normalizers.Sequence([getattr(normalizers, step)() for step in steps])
+        tok.add_tokens(rng.sample(["hug", " the", "<x>", "世界", "é"], k=rng.randrange(3)))
+        tok.save(tmp_path / f"{k}.json")
+        again = Tokenizer.load(tmp_path / f"{k}.json")
+        assert again == tok
+        some = strange_texts(rng, [*TRAINING, "<x>"], 20)
+        found = tok.encode_batch(some, threads=2)
+        for text, ids in zip(some, found, strict=True):
+            wanted = encode_general(tok, text)
+            assert ids.tolist() == wanted == again.encode(text) == tok.align(text).ids
+            assert tok.encode_array(text.encode()).tolist() == wanted
