@@ -393,9 +393,7 @@ def merge_row(
     step: int,  # Number of the merge
     pair: tuple,  # Left part, right part, result
     worth: tuple,  # Count, and score or None
-    rivals: list[
-        tuple
-    ],  # (left, right, count, score, is it worth the same?), the best first; the pair among them
+    rivals: list,  # (left, right, count, score, is it worth the same?), the best first
     parts: list,  # [piece, count before, count after]
     changed: tuple,  # Number of pretokens that change, and how often they occur
     examples: list[tuple],  # (pretoken, count, pieces before, pieces after)
