@@ -34,7 +34,7 @@ def checked(
     "Refuse a value of another type, in the words of the other library."
     is_flag = isinstance(value, bool) and kind is not bool and kind is not object
     if isinstance(value, kind) and not (is_flag and kind is int):
-        if kind is str and not value.isascii():
+        if kind is str and isinstance(value, str) and not value.isascii():
             value.encode("utf-8")  # an error if there is a lone surrogate
         return value
     wanted = name or kind.__name__

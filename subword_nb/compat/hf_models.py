@@ -312,15 +312,18 @@ class BPE(Model):
     ):
         self._begin()
         whole_number(kwargs.get("cache_capacity", 0))
-        vocab = vocab if vocab is None or isinstance(vocab, str) else _vocabulary(vocab)
-        merges = merges if merges is None or isinstance(merges, str) else _merges(merges)
+        if vocab is not None and not isinstance(vocab, str):
+            vocab = _vocabulary(vocab)
+        if merges is not None and not isinstance(merges, str):
+            merges = _merges(merges)
         _both_or_none(vocab, merges, "`vocab` and `merges`")
         if isinstance(vocab, str) != isinstance(merges, str):
             raise ValueError("`vocab` and `merges` must be both be from memory or both filenames")
+        found: Any = vocab, merges
         if isinstance(vocab, str):
             _warn_of_files("BPE")
-            vocab, merges = _read("initializing BPE", BPE._files_read, vocab, merges)
-        self._vocab, self._pieces, self._rules = vocab or {}, None, merges or []
+            found = _read("initializing BPE", BPE._files_read, vocab, merges)
+        self._vocab, self._pieces, self._rules = found[0] or {}, None, found[1] or []
         self._take({}, kwargs)
         dropout = self.values["dropout"]
         if dropout is not None and not 0 <= dropout <= 1:

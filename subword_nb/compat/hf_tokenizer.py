@@ -360,18 +360,9 @@ class Tokenizer:
         add_special_tokens: bool = True,  # Run the post-processor
     ) -> tuple | None:  # Ids, masks, and what makes the encodings; None if ids need encodings
         "The ids of texts alone, cut and filled up."
-        engine, cut, fill = self._prepared(), self._truncation, self._padding
-        around = prefix_suffix_ids(encoder_of(engine), add_special_tokens)
-        if around is None or self._asks_python or dropout_rngs(engine) is not None:
-            return None
-        if add_special_tokens not in self._one_type:
-            post = engine.post_processor
-            made = post and post.process_ids([0], add_special_tokens=add_special_tokens)
-            self._one_type[add_special_tokens] = not made or not any(made.type_ids)
-        if not self._one_type[add_special_tokens]:
-            return None
-        n_around = len(around[0]) + len(around[1])
-        if cut is not None and (cut.max_length <= n_around or cut.stride or cut.strategy == "only_second"):
+        engine, cut = self._prepared(), self._truncation
+        around = self._around_each(engine, add_special_tokens)
+        if around is None:
             return None
         try:
             if len(texts) == 1:
@@ -385,13 +376,67 @@ class Tokenizer:
             raise self._reported(e) from None
         if cut is not None:
             rows = [_cut_ids(row, around, cut) for row in rows]
-        masks = [[1] * len(row) for row in rows]
+        rows, masks, _ = self._filled_columns(rows)
+        return rows, masks, self._maker(engine, texts, add_special_tokens)
+
+    def encode_places(
+        self,
+        texts: list[str],  # Texts, without second ones
+        add_special_tokens: bool = True,  # Run the post-processor
+    ) -> tuple | None:  # As for `encode_ids`, and offsets; None if they need encodings, or are few
+        "The ids of texts alone with their offsets, cut and filled up."
+        engine, cut = self._prepared(), self._truncation
+        around, c = self._around_each(engine, add_special_tokens), encoder_of(engine)
+        if around is None or not c.uses_kernels(sum(map(len, texts))):
+            return None
+        from subword_nb.bulk.align import align_texts
+
+        for text in texts:
+            _text(text, _MANY[False])
+        before, after = around
+        how: dict[str, Any] = {"add_special_tokens": add_special_tokens}
+        if cut is not None:
+            how |= {"limit": cut.max_length - len(before) - len(after), "direction": cut.direction}
+        found = align_texts(c, texts, **how)
+        if found is None:
+            return None
+        rows = [[*before, *ids.tolist(), *after] for ids, _ in found]
+        first, last = [(0, 0)] * len(before), [(0, 0)] * len(after)
+        offsets = [[*first, *zip(*at.T.tolist(), strict=True), *last] for _, at in found]
+        rows, masks, offsets = self._filled_columns(rows, offsets)
+        return rows, masks, self._maker(engine, texts, add_special_tokens), offsets
+
+    def _around_each(self, engine, add_special_tokens):
+        "The ids before and after each text; None where a text needs its encoding."
+        around = prefix_suffix_ids(encoder_of(engine), add_special_tokens)
+        if around is None or self._asks_python or dropout_rngs(engine) is not None:
+            return None
+        if add_special_tokens not in self._one_type:
+            post = engine.post_processor
+            made = post and post.process_ids([0], add_special_tokens=add_special_tokens)
+            self._one_type[add_special_tokens] = not made or not any(made.type_ids)
+        if not self._one_type[add_special_tokens]:
+            return None
+        cut, n_around = self._truncation, len(around[0]) + len(around[1])
+        if cut is not None and (cut.max_length <= n_around or cut.stride or cut.strategy == "only_second"):
+            return None
+        return around
+
+    def _filled_columns(self, rows, offsets=()):
+        "Ids, masks and offsets, filled up together if padding is on."
+        masks, fill = [[1] * len(row) for row in rows], self._padding
         if fill is not None:
             length = padded_length([len(row) for row in rows], fill)
             rows = [_filled_ids(row, length, fill.pad_id, fill.direction) for row in rows]
             masks = [_filled_ids(row, length, 0, fill.direction) for row in masks]
+            offsets = [_filled_ids(row, length, (0, 0), fill.direction) for row in offsets]
+        return rows, masks, offsets
+
+    def _maker(self, engine, texts, add_special_tokens):
+        "What makes the encodings of texts, with the lengths that are set now."
         pairs = [[text] for text in texts]
-        return rows, masks, lambda: self._aligned(engine, pairs, add_special_tokens, cut, fill)
+        lengths = self._truncation, self._padding
+        return lambda: self._aligned(engine, pairs, add_special_tokens, *lengths)
 
     def _encoded(self, rows, add_special_tokens, bare=False):
         "The encodings of rows of one text or two."

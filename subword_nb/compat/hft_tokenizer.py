@@ -666,18 +666,22 @@ class PreTrainedTokenizerFast:
 
     def _quick(self, rows, wanted):
         "Columns of single texts, with encodings that are made when needed; None for others."
-        known = ("return_overflowing_tokens", "return_offsets_mapping", "return_special_tokens_mask")
-        if any(wanted[name] for name in (*known, "is_split_into_words")) or not {*map(type, rows)} <= {str}:
+        known = ("return_overflowing_tokens", "return_special_tokens_mask", "is_split_into_words")
+        if any(wanted[name] for name in known) or not {*map(type, rows)} <= {str}:
             return None
-        found = self._tokenizer.encode_ids(rows, wanted["add_special_tokens"])
+        places = wanted["return_offsets_mapping"]
+        encode = self._tokenizer.encode_places if places else self._tokenizer.encode_ids
+        found = encode(rows, wanted["add_special_tokens"])
         if found is None:
             return None
-        ids, masks, make = found
+        ids, masks, make, *offsets = found
         columns: dict[str, list] = {"input_ids": ids}
         if wanted["return_token_type_ids"]:
             columns["token_type_ids"] = [[0] * len(row) for row in ids]
         if wanted["return_attention_mask"]:
             columns["attention_mask"] = masks
+        if places:
+            columns["offset_mapping"] = offsets[0]
         if wanted["return_length"]:
             columns["length"] = list(map(len, ids))
         return columns, LazyEncodings(make, len(ids))

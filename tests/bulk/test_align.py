@@ -10,7 +10,7 @@ from seeds import TEXTS as N, fresh
 from subword_nb import Tokenizer
 from subword_nb.pipeline import blocks
 from subword_nb.pipeline import align as pipeline
-from subword_nb.bulk.align import LongEncoding, align, align_long
+from subword_nb.bulk.align import LongEncoding, align, align_long, align_texts
 from subword_nb.pipeline.encoding import Truncation
 from subword_nb.pipeline.encoder import encoder_of
 from subword_nb.core.unicode import valid_text
@@ -153,6 +153,40 @@ def load(shared_file, name):
 def test_generated_texts(name, shared_file):
     tok = load(shared_file, name)
     assert sum(check(tok, t, k % 3 > 0) for k, t in enumerate(texts(N // 5))) <= N // 20
+
+
+def check_batch(tok, batch, add=True, limit=None, direction="right"):
+    "Several texts at once: ids and offsets are those of each text; is the batch certain?"
+    found = align_texts(encoder_of(tok), batch, add_special_tokens=add, limit=limit, direction=direction)
+    if found is None:
+        return False
+    n = tok.post_processor.n_added(False) if add and tok.post_processor else 0
+    cut = Truncation(limit + n, direction=direction) if limit else None
+    tok.truncation = cut
+    try:
+        for text, (ids, offsets) in zip(batch, found, strict=True):
+            wanted = pipeline.align(tok, text, add_special_tokens=add)
+            inside = [k for k, special in enumerate(wanted.special_tokens_mask) if not special]
+            assert ids.tolist() == [wanted.ids[k] for k in inside], text
+            assert [tuple(o) for o in offsets.tolist()] == [wanted.offsets[k] for k in inside], text
+    finally:
+        tok.truncation = None
+    return True
+
+
+BATCHES = ["gpt2", "bert-base-uncased", "roberta-base", "t5-small"]
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_several_texts_in_one_pass(name, shared_file):
+    tok, rng = load(shared_file, f"vocab/{name}/tokenizer.json".removeprefix("vocab/")), fresh("batch", name)
+    several, certain = texts(N // 2, 7), 0
+    batches = [several[a : a + 6] for a in range(0, len(several), 6)]
+    for batch in batches:
+        limit, direction = rng.choice([None, 1, 3, 8]), rng.choice(["left", "right"])
+        certain += check_batch(tok, batch, rng.random() < 0.7, limit, direction)
+    assert certain > len(batches) // 3, f"{certain} of {len(batches)}"
+    assert align_texts(encoder_of(tok), []) == []
 
 
 @pytest.mark.slow

@@ -417,6 +417,33 @@ M.BatchEncoding({"input_ids": [[1]]}).nonsense""".splitlines()
 
 
 @pytest.mark.peers
+@pytest.mark.parametrize("name", ["gpt2", "bert-base-uncased", "roberta-base"])
+def test_batches_with_offsets_are_the_same(theirs, shared_file, tmp_path, monkeypatch, name):
+    "Batches that kernels encode."
+    from subword_nb.pipeline.thresholds import SIZES
+
+    monkeypatch.setattr(SIZES, "bulk", 0)
+    monkeypatch.setattr(SIZES, "loaded", 0)
+    folder, rng = folder_of(name, shared_file, tmp_path), fresh("batches with offsets", name)
+    ref, ours = (library.AutoTokenizer.from_pretrained(folder) for library in (theirs, face))
+    for tok in (ref, ours):
+        tok.pad_token = tok.pad_token or tok.eos_token
+    for options in (
+        {},
+        {"padding": True, "truncation": True, "max_length": 20},
+        {"padding": "max_length", "truncation": True, "max_length": 30, "padding_side": "left"},
+        {"add_special_tokens": False, "return_token_type_ids": True, "return_length": True},
+        {"truncation": True, "max_length": 9, "return_tensors": "np", "padding": True},
+    ):
+        ref.truncation_side = ours.truncation_side = rng.choice(["left", "right"])
+        rows = [" ".join(text(rng) for _ in range(3)) for _ in range(60)] + ["", "hug"]
+        assert ours._tokenizer.encode_places(rows[-3:]) is not None
+        found, wanted = (t(rows, return_offsets_mapping=True, **options) for t in (ours, ref))
+        assert plain(found) == plain(wanted) and list(found) == list(wanted), options
+        assert [e.offsets for e in found.encodings[:5]] == [e.offsets for e in wanted.encodings[:5]]
+
+
+@pytest.mark.peers
 def test_odd_values_and_errors_are_the_same(theirs):
     tokenizers = {library: small("words", library) for library in (face, theirs)}
     for expression in ODD:
