@@ -238,7 +238,7 @@ def boundless_encode_ref(
     return [piece for found, whole in joined for piece in ([found] if whole else found)]
 
 # %% ../../nbs/bpe/13_boundless.ipynb #6fbf20ef
-def run_pretokenizer() -> PreTokenizer:  # As a tokenizer.json holds it: a Split, then ByteLevel
+def run_pretokenizer() -> PreTokenizer:  # As in a tokenizer.json: a Split, then ByteLevel
     "Splits as GPT-2 does, but leaves runs of words whole."
     return Sequence([Split(BOUNDLESS_PATTERN), ByteLevel(add_prefix_space=False, use_regex=False)])
 
@@ -282,7 +282,7 @@ class BoundlessBPE(Model):
         return [to_visible(word) for word in found]
 
     def _encoded(self, word):
-        "The ids of a word, remembered."
+        "The ids of a word, cached."
         ids = self._known.get(word)
         if ids is None:
             ids = self._words.encode(word)

@@ -111,7 +111,7 @@ def character_train(
     *,
     characters: Callable = utf8_characters,  # The characters of a pretoken, as symbols joined
     special_tokens: Iterable[str] = (),  # Pieces with the first ids
-    initial_alphabet: Iterable = (),  # Symbols that are in the vocabulary whatever the corpus holds
+    initial_alphabet: Iterable = (),  # Symbols in the vocabulary even if absent from the corpus
     tie_break: str = "ids",  # Of outer merges, as for `bpe_train`
     min_frequency: int = 1,  # A pair rarer than this is never merged
     max_token_length: int | None = None,  # Maximum length of a piece, in symbols

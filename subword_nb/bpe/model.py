@@ -50,7 +50,7 @@ def _id_table(merges, ids):
 def merge_table(
     merges: Iterable,  # Merge rules (pairs of pieces) in the order of their ranks
     *,
-    piece2id: Mapping | None = None,  # piece → id; None to keep the pieces themselves
+    piece2id: Mapping | None = None,  # piece → id; None for the pieces themselves
     prefix: str = "",  # `continuing_subword_prefix`
 ) -> dict:  # pair → (rank, merged), in ids if `piece2id` is given
     "The rules in the form that encoding looks them up."
@@ -240,7 +240,7 @@ class _Ranks:
         self.lines = lines
         self.ids = ids
         self.first = ids[lines[0].replace(" ", "")]
-        self.left = 50  # pretokens to come before the table is made
+        self.left = 50  # pretokens left before the table is made
 
     def get(self, pair, default):
         whole = pair[0] + pair[1]
@@ -509,7 +509,7 @@ class BPE(Model):
     def without_pieces(
         self,
         pieces: Collection[str],  # Pieces that ordinary text must not give
-    ) -> "BPE":  # The parts and results of merges are kept, and so are single characters
+    ) -> "BPE":  # The parts and results of merges must be pieces, and so must single characters
         "The model that takes these pieces apart, even where it ignores merges."
         if not self.ignore_merges or not any(has_piece(self, p) for p in pieces):
             return self
@@ -718,7 +718,7 @@ def _closed_up(symbols, pretoken):
 
 # %% ../../nbs/bpe/07_model.ipynb #d22ba077
 class _Placed(int):
-    "An id that knows its place; equal to the plain id."
+    "An id with its offsets; equal to the plain id."
 
     def __new__(cls, id, start, end):
         new = int.__new__(cls, id)
@@ -727,7 +727,7 @@ class _Placed(int):
 
 
 class _PlacedTable:
-    "A merge table whose results know their places."
+    "A merge table whose results have offsets."
 
     def __init__(self, table):
         self.table = table

@@ -43,7 +43,7 @@ def next_corpus(
     needs: Mapping[str, float],  # Name → how much it needs a merge; those without pairs are left out
     *,
     picks: Sequence = (),  # Names that were chosen before, the last `window` of them
-    window: int = 1,  # How many choices are remembered
+    window: int = 1,  # Number of recent choices considered
     share: float = float("inf"),  # One that made more than this share of them is passed over
 ) -> str:  # The name that needs it most; of equals the first
     "Whose turn it is."
@@ -59,7 +59,7 @@ class Parity:
     dev: Mapping | None = None  # Name → counts (in `train`: texts) that say the same; None: the corpora
     ratio: Mapping | None = None  # Name → compression rate, relative to that of others, instead of `dev`
     global_merges: int = 0  # So many merges are chosen from all corpora together first
-    window: int = 100  # Number of choices that "window" remembers
+    window: int = 100  # Number of recent choices that "window" considers
     alpha: float = 2.0  # How many times its share of them a corpus may have
 
     def __post_init__(self):
@@ -128,7 +128,7 @@ def parity_train_ref(
     *,
     parity: Parity = Parity(),  # How they take turns
     special_tokens: Iterable[str] = (),  # Pieces with the first ids
-    initial_alphabet: Iterable = (),  # Symbols that are in the vocabulary whatever the corpora hold
+    initial_alphabet: Iterable = (),  # Symbols in the vocabulary even if absent from the corpora
     min_frequency: int = 1,  # A pair that is rarer in the corpus that chooses is not merged
     max_token_length: int | None = None,  # Maximum length of a piece in characters (bytes, for bytes)
     tie_break: str = "ids",  # "ids", "first", "bytes" or "largest", see `best_pair`
@@ -405,7 +405,7 @@ def parity_train(
     *,
     parity: Parity = Parity(),  # How they take turns
     special_tokens: Iterable[str] = (),  # Pieces with the first ids
-    initial_alphabet: Iterable = (),  # Symbols that are in the vocabulary whatever the corpora hold
+    initial_alphabet: Iterable = (),  # Symbols in the vocabulary even if absent from the corpora
     min_frequency: int = 1,  # A pair that is rarer in the corpus that chooses is not merged
     max_token_length: int | None = None,  # Maximum length of a piece in characters (bytes, for bytes)
     tie_break: str = "ids",  # "ids", "first", "bytes" or "largest", see `best_pair`
@@ -413,7 +413,7 @@ def parity_train(
     bulk: bool | None = None,  # True: kernels; False: dictionaries; None: by size
     on_progress: Callable | None = None,  # Called as `on_progress(pieces, vocab_size, "merging", dict)`
 ) -> ParityRules:  # The rules, and who chose them
-    "Parity-aware BPE that keeps counts up to date (Foroutan et al. 2025)."
+    "Parity-aware BPE that updates counts (Foroutan et al. 2025)."
     _check_corpora(corpora, parity)
     check_limits(min_frequency=min_frequency, max_token_length=max_token_length)
     options: dict[str, Any] = {

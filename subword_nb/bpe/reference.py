@@ -90,7 +90,7 @@ def best_pair(
 def choose_alphabet(
     seen: Mapping,  # Symbol → how often it occurs
     *,
-    initial: Iterable = (),  # Symbols that are kept whatever the corpus holds
+    initial: Iterable = (),  # Symbols that are kept even if they do not occur in the corpus
     limit: int | None = None,  # Maximum number of symbols; the most frequent stay, ties by code point
 ) -> list:  # Sorted by code point; bytes by their visible character
     "The alphabet of a corpus, from the counts of its symbols."
@@ -130,7 +130,7 @@ def first_pieces(
     marked: Iterable,  # Symbols with a prefix or a suffix
     vocab_size: int,  # Number of pieces wanted in the end
     *,
-    known: Iterable = (),  # Pieces of an earlier run, which come before all others
+    known: Iterable = (),  # Pieces of an earlier run, listed before all others
 ) -> list:  # In the order of their ids, each once
     "The vocabulary before the first merge; refuses a size below it."
     known, specials, letters = list(known), list(special_tokens), list(letters)
@@ -154,7 +154,7 @@ def start_vocabulary(
     limit_alphabet: int | None = None,  # See `choose_alphabet`
     prefix: str = "",  # `continuing_subword_prefix`
     suffix: str = "",  # `end_of_word_suffix`
-    known: Iterable = (),  # Pieces of an earlier run, which keep their ids
+    known: Iterable = (),  # Pieces of an earlier run, whose ids do not change
 ) -> tuple[list, dict]:  # Pieces in the order of their ids; pretoken → symbols
     "The vocabulary and the symbols before the first merge."
     specials = list(special_tokens)
@@ -195,7 +195,7 @@ def bpe_train_ref(
     *,
     special_tokens: Iterable[str] = (),  # Pieces with the first ids
     min_frequency: int = 1,  # A pair rarer than this is never merged
-    initial_alphabet: Iterable = (),  # Symbols that are in the vocabulary whatever the corpus holds
+    initial_alphabet: Iterable = (),  # Symbols in the vocabulary even if absent from the corpus
     limit_alphabet: int | None = None,  # Maximum number of alphabet symbols
     max_token_length: int | None = None,  # Maximum length of a piece in characters (bytes, for bytes)
     tie_break: str = "ids",  # "first", "ids", "bytes" or "largest"

@@ -46,7 +46,7 @@ class Event(NamedTuple):
 
     kind: str  # "merge" or "remove"
     piece: Any  # What is made, or removed
-    parts: tuple  # The two pieces that are merged, or what comes back
+    parts: tuple  # The two pieces that are merged, or the parts that replace a removed piece
 
 
 class RefinedRules(NamedTuple):
@@ -83,7 +83,7 @@ def parts_now(
     made_of: Mapping,  # Piece → the two that it was first made of; base symbols have none
     present: Collection,  # The pieces of the vocabulary
 ) -> list:  # Pieces that are there
-    "What comes back for a removed piece."
+    "The parts that replace a removed piece."
     parts, rest = [], [*reversed(made_of[piece])]
     while rest:
         part = rest.pop()
@@ -328,7 +328,7 @@ class _Words:
         self.ids = {p: i for i, p in enumerate(self.pieces)}
         self.size = [*map(len, self.pieces)]
         self.made_of: dict = {}
-        self.often = [0] * self.first  # of base symbols, which are never removed, nobody asks
+        self.often = [0] * self.first  # base symbols are never removed, so they are left out
         self.held: dict = {}
         self.pairs, self.where = index_pairs(self.words, self.counts)
         self.key = tie_key(tie_break, self.pieces, self.words, self.where, self.size)
@@ -425,7 +425,7 @@ def picky_train(
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     on_progress: Callable | None = None,  # Called as `on_progress(pieces, vocab_size, "merging", dict)`
 ) -> RefinedRules:  # The vocabulary and the events
-    "PickyBPE that keeps counts up to date (Chizhov et al. 2024)."
+    "PickyBPE that updates counts (Chizhov et al. 2024)."
     _check_threshold(threshold)
     check_limits(min_frequency=min_frequency)
     corpus = _Words(counts, vocab_size, tie_break, special_tokens, initial_alphabet)
@@ -469,7 +469,7 @@ def scaffold_train(
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     on_progress: Callable | None = None,  # Called as `on_progress(pieces, vocab_size, "merging", dict)`
 ) -> RefinedRules:  # The vocabulary and the events
-    "Scaffold-BPE that keeps counts up to date (Lian et al. 2024)."
+    "Scaffold-BPE that updates counts (Lian et al. 2024)."
     check_limits(min_frequency=min_frequency)
     corpus = _Words(counts, vocab_size, tie_break, special_tokens, initial_alphabet)
     scaffolds: set = set()
@@ -675,7 +675,7 @@ def _checked_events(piece2id, events):
 def refined_model(
     rules: RefinedRules,  # What a trainer returned
     *,
-    unk_piece: str | None = None,  # One of the pieces; stands for unknown characters
+    unk_piece: str | None = None,  # One of the pieces; replaces unknown characters
 ) -> RefinedBPE:  # Bytes are written in visible characters
     "The model of a run."
 

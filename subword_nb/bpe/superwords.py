@@ -61,7 +61,7 @@ SUPERWORD_PATTERN = r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]{2,}[\r\n/]*| +(?!\S)"  # The 
 def wide_pretokenizer(
     *,
     pattern: str = SUPERWORD_PATTERN,  # Its matches stay by themselves, and so does what is between two
-) -> PreTokenizer:  # As a tokenizer.json holds it: a Split, then ByteLevel without its own pattern
+) -> PreTokenizer:  # As in a tokenizer.json: a Split, then ByteLevel without its own pattern
     "The pre-tokenizer of the second stage, and of encoding."
     return Sequence([Split(pattern), ByteLevel(add_prefix_space=False, use_regex=False)])
 

@@ -129,7 +129,7 @@ def merge_everywhere(
     pairs: dict,  # pair → count; changed in place
     where: dict,  # pair → the numbers of the words it occurs in, and maybe of others; changed in place
 ) -> list:  # The pairs that gained occurrences
-    "Merge a pair in the words that hold it."
+    "Merge a pair in the words that contain it."
     gained, held = {}, where.get(pair, ())
     where[pair] = set()
     for w in held:
@@ -339,7 +339,7 @@ def start_arrays(
     limit_alphabet: int | None,  # See `choose_alphabet`
     prefix: str,  # `continuing_subword_prefix`
     suffix: str,  # `end_of_word_suffix`
-    known: Iterable,  # Pieces of an earlier run, which keep their ids
+    known: Iterable,  # Pieces of an earlier run, whose ids do not change
 ) -> tuple:  # Pieces; symbols (ids) of all pretokens, one after the other; where each begins; counts
     "`start_vocabulary` for kernels."
     import numpy as np
@@ -784,7 +784,7 @@ def bpe_train(
     *,
     special_tokens: Iterable[str] = (),  # Pieces with the first ids
     min_frequency: int = 1,  # A pair rarer than this is never merged
-    initial_alphabet: Iterable = (),  # Symbols that are in the vocabulary whatever the corpus holds
+    initial_alphabet: Iterable = (),  # Symbols in the vocabulary even if absent from the corpus
     limit_alphabet: int | None = None,  # Maximum number of alphabet symbols
     max_token_length: int | None = None,  # Maximum length of a piece in characters (bytes, for bytes)
     tie_break: str = "ids",  # "first", "ids", "bytes" or "largest", see `best_pair`
@@ -795,7 +795,7 @@ def bpe_train(
     # Called as `on_progress(pieces, vocab_size, "merging", state)`; `state()`: a snapshot
     on_progress: Callable | None = None,
     resume: Mapping | None = None,  # A snapshot of a run with the same counts and options, to go on from
-    # Rules of an earlier run, or its merges as pairs: they come first
+    # Rules of an earlier run, or its merges as pairs, made first
     known: BPERules | Iterable | None = None,
 ) -> BPERules:  # Pieces, merge rules, their counts, and why training ended
     "Byte-pair encoding with counts that are kept up to date (Sennrich et al. 2016)."

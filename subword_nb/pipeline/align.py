@@ -248,7 +248,7 @@ def place_tokens(
 
 # %% ../../nbs/pipeline/12_align.ipynb #7d20b6a1
 def byte_places(
-    pretoken: Aligned,  # A pretoken of a byte-level pre-tokenizer: each of its characters stands for a byte
+    pretoken: Aligned,  # A pretoken of a byte-level pre-tokenizer: each of its characters represents a byte
     text: str,  # What it was cut from
     at: list[int],  # Where each character of the text begins, in bytes, and where the last one ends
 ) -> list[tuple[int, int]]:  # (start, end) of each byte in the bytes of the text
@@ -821,7 +821,7 @@ def call(
 
 # %% ../../nbs/pipeline/12_align.ipynb #b88a5c46
 def _wanted(returned, tensors, columns):
-    "Which columns a call asks for."
+    "The columns that a call requests."
     if tensors not in (None, "np"):
         raise ValueError(
             f'return_tensors must be "np" or None, got {tensors!r}; pass "np", '

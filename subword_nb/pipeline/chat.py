@@ -315,7 +315,7 @@ def chat(
 
 # %% ../../nbs/pipeline/16_chat.ipynb #86ea77f7
 def _shortened(messages, encoded, max_length):
-    "The indices of the messages that are kept, and the result of `encoded` for these."
+    "The indices of the messages that remain, and the result of `encoded` for these."
     everything = list(range(len(messages)))
     found = encoded(messages)
     if max_length is None or len(found[1].ids) <= max_length:

@@ -134,7 +134,7 @@ def _cleaned(part):
 class Metaspace(Decoder):
     "Turn visible spaces into spaces, and drop those of the first piece."
 
-    replacement: str = "▁"  # The character that stands for a space
+    replacement: str = "▁"  # The character that represents a space
     # "always" and "first": a space was prepended and is dropped; "never": none was
     prepend_scheme: str = "always"
     split: bool = True  # Written to files; decoding does not use it

@@ -306,7 +306,7 @@ class Encoder(Compiled):
 
     def with_parts(
         self,
-        parts: EngineParts,  # The same, but for what comes around the ids
+        parts: EngineParts,  # The same, except for the ids around a text
     ) -> "Encoder":  # Shares all caches
         "The encoder with another post-processor, truncation or padding."
         new = copy(self)
@@ -315,7 +315,7 @@ class Encoder(Compiled):
         return new
 
     def _first_quick(self, text):
-        "Make the fast path when it is first asked."
+        "Make the fast path when it is first used."
         if _loaded and self._bulk is not None:
             self._use_kernels()
         else:
@@ -416,7 +416,7 @@ class Encoder(Compiled):
         data: bytes,  # UTF-8: the texts, one after the other
         bounds: "np.ndarray",  # (n + 1,) int64: text k is data[bounds[k]:bounds[k + 1]]
     ) -> Ragged:  # As from `encode_batch` without special tokens
-        "The ids of texts that lie next to each other in memory, such as the documents of a `Batch`."
+        "The ids of adjacent texts in memory, such as the documents of a `Batch`."
         from subword_nb.pipeline.runs import encode_packed
 
         parts = self.parts
@@ -486,7 +486,7 @@ class Encoder(Compiled):
         *,
         add_special_tokens: bool = True,  # Add what the post-processor says
     ) -> "Iterator[np.ndarray]":  # Arrays of ids, uint32
-        "The ids of a document that comes in blocks, as soon as they are certain."
+        "The ids of a document given in blocks, as soon as they are certain."
         import numpy as np
 
         bulk, around = self.cuts_anywhere, prefix_suffix_ids(self, add_special_tokens)
@@ -777,6 +777,6 @@ def encode_blocks(
     add_special_tokens: bool = True,  # Add what the post-processor says
     allowed_special: str | Collection[str] | None = None,  # As for `encode_batch`
 ) -> Iterator:  # Arrays of ids, uint32
-    "The ids of a document that comes in blocks."
+    "The ids of a document given in blocks."
     encoder = encoder_of(tok, allowed_special=allowed_special)
     yield from encoder.stream(blocks, add_special_tokens=add_special_tokens)

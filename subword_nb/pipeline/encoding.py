@@ -322,7 +322,7 @@ def windows(
 # %% ../../nbs/pipeline/04_encoding.ipynb #ec5f936e
 def truncate_encoding(
     encoding: Encoding,  # An encoding
-    max_length: int,  # Maximum tokens to keep
+    max_length: int,  # Maximum number of tokens
     *,
     stride: int = 0,  # Number of tokens that a part repeats of the part before
     direction: str = "right",  # Which end is cut, "right" or "left"
@@ -347,7 +347,7 @@ def pad_encoding(
     encoding: Encoding,  # An encoding
     length: int,  # Minimum number of tokens
     *,
-    direction: str = "right",  # Where the padding goes, "right" or "left"
+    direction: str = "right",  # Side of the padding, "right" or "left"
     pad_id: int = 0,  # Id of padding
     pad_type_id: int = 0,  # Its type id
     pad_token: str = "[PAD]",  # Its piece
@@ -534,7 +534,7 @@ class Padding:
     "The minimum length of encodings, and the padding token."
 
     strategy: str | int = "longest"  # "longest" of the batch, or a number of tokens
-    direction: str = "right"  # Where the padding goes, "right" or "left"
+    direction: str = "right"  # Side of the padding, "right" or "left"
     pad_to_multiple_of: int | None = None  # The length is rounded up to a multiple of this
     pad_id: int = 0  # Id of padding
     pad_type_id: int = 0  # Its type id
@@ -646,7 +646,7 @@ def pair_lengths(
     first: int,  # Length of the first text
     second: int,  # Length of the second
     capacity: int,  # Maximum tokens of both
-) -> tuple[int, int]:  # Number of tokens that each keeps
+) -> tuple[int, int]:  # Number of tokens that remain of each
     "The lengths of two texts after `longest_first`."
     if first + second <= capacity:
         return first, second

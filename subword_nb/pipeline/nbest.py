@@ -33,9 +33,9 @@ class Segmentation(NamedTuple):
 def best_sums(
     left: list[tuple],  # (score, chain) in falling order
     right: list[tuple],  # (score, ids) in falling order
-    n: int,  # Number of sums to keep
+    n: int,  # Number of sums wanted
 ) -> list[tuple]:  # The n best (score, (chain, ids)), falling; for equal sums, the better left part first
-    "Combine two lists and keep the best."
+    "The best sums of two lists."
     heap, out, seen = [(-(left[0][0] + right[0][0]), 0, 0)], [], {(0, 0)}
     while heap and len(out) < n:
         score, i, j = heapq.heappop(heap)

@@ -41,7 +41,7 @@ def _check_places(template, texts):
 
 # %% ../../nbs/pipeline/05_processors.ipynb #862fe75b
 def fill(
-    template: list,  # Steps (name, type id) in order; "A" and "B" stand for the texts
+    template: list,  # Steps (name, type id) in order; "A" and "B" are the texts
     special: dict,  # name of a special token → its ids
     texts: dict,  # "A" → ids, "B" → ids
     *,

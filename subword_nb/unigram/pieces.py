@@ -162,7 +162,7 @@ class Pieces(Model):
     def without_pieces(
         self,
         pieces: Collection[str],  # Pieces that ordinary text must not give
-    ) -> "Pieces":  # They keep their ids
+    ) -> "Pieces":  # Their ids do not change
         "The model that does not match some pieces."
         new = {p for p in pieces if p in self.piece2id} - {*self.control, self.unk_piece}
         return replace(self, control=(*self.control, *sorted(new))) if new else self

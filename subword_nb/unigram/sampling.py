@@ -88,7 +88,7 @@ def last_pieces(
     sums: list,  # `forward(lattice, alpha)`
     alpha: float,  # Inverse temperature
 ) -> list:  # (node, natural-log probability) for each node that ends there; together they have probability 1
-    "Which piece comes last in a random segmentation of the text up to `end`."
+    "The last piece of a random segmentation of the text up to `end`."
     return [
         (node, sums[node.start] + alpha * node.score - sums[end])
         for node in lattice.end_nodes[end]

@@ -45,7 +45,7 @@ def wordpiece_trials(
     pretoken: str,  # One pretoken
     model,  # A `WordPiece`: Pieces and their mark
     *,
-    most: int = 10_000,  # Trials beyond are counted, not kept
+    most: int = 10_000,  # Further trials are counted, but not recorded
 ) -> tuple[list[Trial], int, list[str], int]:  # The trials; how many there were; the pieces; where they end
     "The trials of greedy longest match, none longer than the longest piece."
     prefix = model.continuing_subword_prefix
@@ -153,7 +153,7 @@ def explain_wordpiece(
     model,  # A `WordPiece`: pieces, their prefix, and what to do with unknown words
     pretoken: str,  # One pretoken
     *,
-    most: int = 10_000,  # Trials beyond are counted, not kept
+    most: int = 10_000,  # Further trials are counted, but not recorded
 ) -> WordPieceReason:  # Its pieces are those of `model.encode(pretoken)`
     "Every trial and every link of a pretoken."
     limit = model.max_input_chars_per_word

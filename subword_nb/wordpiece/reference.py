@@ -76,7 +76,7 @@ def _check_counts(counts):
 def check_corpus(
     counts: Mapping | FlatCounts,  # pretoken → count
     special_tokens: Iterable[str],  # Pieces with the first ids
-    initial_alphabet: Iterable[str],  # Symbols that are in the vocabulary whatever the corpus holds
+    initial_alphabet: Iterable[str],  # Symbols in the vocabulary even if absent from the corpus
     prefix: str,  # `continuing_subword_prefix`
 ) -> tuple[list, list]:  # Special tokens and initial symbols, as lists
     "Refuse a corpus or symbols that WordPiece cannot work with."
@@ -122,7 +122,7 @@ def wordpiece_start(
     vocab_size: int,  # Number of pieces wanted in the end
     *,
     special_tokens: Iterable[str] = (),  # Pieces with the first ids; they take no part in merging
-    initial_alphabet: Iterable[str] = (),  # Symbols that are in the vocabulary whatever the corpus holds
+    initial_alphabet: Iterable[str] = (),  # Symbols in the vocabulary even if absent from the corpus
     limit_alphabet: int | None = None,  # Maximum number of different characters; the most frequent stay
     prefix: str = "##",  # `continuing_subword_prefix`
 ) -> tuple[list, dict]:  # Pieces in the order of their ids; pretoken → symbols
@@ -153,13 +153,13 @@ def wordpiece_train_ref(
     *,
     special_tokens: Iterable[str] = (),  # Pieces with the first ids
     min_frequency: int = 1,  # A pair that occurs less often is never merged, whatever its score
-    initial_alphabet: Iterable[str] = (),  # Symbols that are in the vocabulary whatever the corpus holds
+    initial_alphabet: Iterable[str] = (),  # Symbols in the vocabulary even if absent from the corpus
     limit_alphabet: int | None = None,  # Maximum number of different characters; the most frequent stay
     max_token_length: int | None = None,  # Maximum length of a piece in characters, without the prefix
     tie_break: str = "ids",  # "first", "ids" or "bytes"
     continuing_subword_prefix: str = "##",  # Starts every symbol that does not start its pretoken
 ) -> WordPieceRules:  # Pieces, merges, their scores, and why training ended
-    "WordPiece by scoring everything anew after every merge (after Schuster and Nakajima 2012)."
+    "WordPiece that computes all scores again after every merge (after Schuster and Nakajima 2012)."
     check_limits(min_frequency=min_frequency, max_token_length=max_token_length)
     prefix = continuing_subword_prefix
     longest = max_token_length or float("inf")

@@ -340,7 +340,7 @@ def wordpiece_train(
     *,
     special_tokens: Iterable[str] = (),  # Pieces with the first ids
     min_frequency: int = 1,  # A rarer pair is never merged
-    initial_alphabet: Iterable[str] = (),  # Symbols that are in the vocabulary whatever the corpus holds
+    initial_alphabet: Iterable[str] = (),  # Symbols in the vocabulary even if absent from the corpus
     limit_alphabet: int | None = None,  # Maximum number of different characters; the most frequent stay
     max_token_length: int | None = None,  # Maximum length of a piece in characters, without the prefix
     tie_break: str = "ids",  # "first", "ids" or "bytes"
@@ -350,7 +350,7 @@ def wordpiece_train(
     # Called as `on_progress(pieces, vocab_size, "merging", state)`; `state()`: a snapshot
     on_progress: Callable | None = None,
     resume: Mapping | None = None,  # A snapshot of a run with the same counts and options, to go on from
-    # Rules of an earlier run, or its merges, come first
+    # Rules of an earlier run, or its merges, made first
     known: WordPieceRules | BPERules | Iterable | None = None,
     # Ends the symbol that ends its pretoken; only by frequency, for no encoder here
     end_of_word_suffix: str = "",
