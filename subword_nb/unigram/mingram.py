@@ -96,9 +96,7 @@ def mingram_train_ref(
     vocab_size: int,  # Number of pieces wanted
     *,
     special_tokens: Iterable[str] = (),  # Pieces with the first ids
-    initial_alphabet: Iterable[
-        str
-    ] = (),  # Characters that are pieces even if they do not occur in the corpus
+    initial_alphabet: Iterable[str] = (),  # Characters that are pieces even if absent from the corpus
     surplus: float = 0.1,  # How many more pieces BPE learns, as a share of those besides the characters
     weight: float = 1e-5,  # Of the log probability
 ) -> MinGram:  # Pieces and scores
@@ -123,9 +121,7 @@ def mingram_train(
     vocab_size: int,  # Number of pieces wanted
     *,
     special_tokens: Iterable[str] = (),  # Pieces with the first ids
-    initial_alphabet: Iterable[
-        str
-    ] = (),  # Characters that are pieces even if they do not occur in the corpus
+    initial_alphabet: Iterable[str] = (),  # Characters that are pieces even if absent from the corpus
     surplus: float = 0.1,  # How many more pieces BPE learns, as a share of those besides the characters
     weight: float = 1e-5,  # Of the log probability
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds

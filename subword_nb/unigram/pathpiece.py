@@ -65,9 +65,7 @@ def pathpiece_train_ref(
     vocab_size: int,  # Number of pieces wanted
     *,
     special_tokens: Iterable[str] = (),  # Pieces with the first ids
-    initial_alphabet: Iterable[
-        str
-    ] = (),  # Characters that are pieces even if they do not occur in the corpus
+    initial_alphabet: Iterable[str] = (),  # Characters that are pieces even if absent from the corpus
     seed_size: int = 1 << 18,  # Maximum number of seeds
     max_piece_length: int = 16,  # Maximum length of a piece, in characters
     shrinking: float = 0.1,  # The share of the seeds that a round drops at most
@@ -183,9 +181,7 @@ def pathpiece_train(
     vocab_size: int,  # Number of pieces wanted
     *,
     special_tokens: Iterable[str] = (),  # Pieces with the first ids
-    initial_alphabet: Iterable[
-        str
-    ] = (),  # Characters that are pieces even if they do not occur in the corpus
+    initial_alphabet: Iterable[str] = (),  # Characters that are pieces even if absent from the corpus
     seed_size: int = 1 << 18,  # Maximum number of seeds
     max_piece_length: int = 16,  # Maximum length of a piece, in characters
     shrinking: float = 0.1,  # The share of the seeds that a round drops at most
