@@ -13,9 +13,7 @@ IN_A_ROW, PROSE_WORDS = 3, 120
 # Written in pieces, so that this file does not name what it looks for.
 UNFINISHED = re.compile(
     r"\b("
-    + "|".join(
-        ["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK", "xf" + "ail", "NotImpl" + "ementedError"]
-    )
+    + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK", "xf" + "ail", "NotImpl" + "ementedError"])
     + r")\b"
 )
 MACHINE = re.compile(
@@ -181,25 +179,10 @@ def test_pictures_have_words(nb):
     assert not wrong, f"cells {wrong} show a picture; say it in words in `#| fig-alt: …`"
 
 
-BITMAPS = {  # pages whose plots are still bitmaps; `figure_svg` of core/03_draw replaces them
-    "pipeline/10_encoder",
-    "tutorials/scripts",
-    "unigram/02_em",
-    "unigram/03_em_kernels",
-    "unigram/04_seeds",
-    "unigram/05_trainer",
-    "wordpiece/01_train_kernels",
-    "wordpiece/03_longest_match",
-}
-
-
 @both
 def test_plots_follow_the_theme(nb):
     "A bitmap has a white background in the dark theme, and words that no reader can enlarge or select."
     wrong = [c.index for c in nb.code_cells if "image/png" in json.dumps(c.outputs)]
-    if nb.path.relative_to(NBS).with_suffix("").as_posix() in BITMAPS:
-        assert wrong, "no bitmap is left on this page: delete it from BITMAPS"
-        return
     assert not wrong, f"cells {wrong} show a bitmap; end them with `figure_svg(fig, alt)`"
 
 

@@ -88,19 +88,19 @@ class EngineParts:
         self.normalizer = as_normalizer(normalizer)
         self.added_tokens, self.post_processor = tuple(added_tokens), post_processor
         self.truncation, self.padding = truncation, padding
-        self.vocabulary = Vocabulary(model, self.added_tokens)
+        self._vocabulary = Vocabulary(model, self.added_tokens)
         self.added_contents = frozenset(t.content for t, _ in self.added_tokens)
         self.allowed_special = checked_allowed(allowed_special, self.added_contents)
 
     @property
     def piece2id(self) -> dict[str, int]:  # The same object each time
         "The id of each piece and added token."
-        return self.vocabulary.piece2id
+        return self._vocabulary.piece2id
 
     @property
     def id2piece(self) -> list:  # None where no piece has that id
         "The piece of each id."
-        return self.vocabulary.id2piece
+        return self._vocabulary.id2piece
 
     @property
     def vocab_size(self) -> int:  # Added tokens included
