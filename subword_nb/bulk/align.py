@@ -622,9 +622,7 @@ def align_texts(
     add_special_tokens: bool = True,  # Trim offsets as the post-processor does
     limit: int | None = None,  # Most tokens of a text, without special ones; None: any number
     direction: str = "right",  # The end that is cut off
-) -> (
-    list[tuple] | None
-):  # Ids and offsets of each, arrays, no special tokens; None: only the pipeline is certain
+) -> list[tuple] | None:  # Ids and offsets, without special tokens; None: only the pipeline is certain
     "The tokens of texts with their places, all texts in one pass."
     from subword_nb.bulk.span_places import Places, Unsure
 
