@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..text.charsmap import read_charsmap
 from ..core.draw import Svg, clip, printable, svg_figure, svg_text
 from ..core.limits import check_limit
-from ..core.table_cache import Packed, joined, texts_of, unpack
+from ..core.table_cache import Packed, joined, numbers, texts_of, unpack
 
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #4f7998ad
 def read_varint(
@@ -221,11 +221,9 @@ class ModelProto:
             return unpack(self, name)
 
     def _packed_attributes(self):
-        import numpy as np
-
         pieces, scores, types = zip(*self.pieces, strict=True) if self.pieces else ((), (), ())
-        numbers = np.array(scores, np.float64), np.array(types, np.int64)
-        return {"pieces": Packed(_pieces_of, [*joined(pieces), *numbers])}
+        content = [*joined(pieces), numbers("d", scores), numbers("q", types)]
+        return {"pieces": Packed(_pieces_of, content)}
 
     def trainer(
         self,

@@ -715,7 +715,7 @@ def read_tiktoken(
     if special_tokens is None:
         has_special = published and (encoding or "://" in published.files[0][0])
         special_tokens = published.special_tokens if has_special else {}
-    own = special_tokens in ({}, published and published.special_tokens)
+    own = published and special_tokens == published.special_tokens
     if own and pattern is None and known and known != "gpt2":
         source, name = _source_of(published.pattern), name or encoding or known
         return prepared(

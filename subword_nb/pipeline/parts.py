@@ -111,11 +111,9 @@ def _check_limits(parts):
         )
 
 # %% ../../nbs/pipeline/13_parts.ipynb #abd52e83
-def _array(kind, data):
-    "A stored array."
-    import numpy as np
-
-    return np.frombuffer(data, kind)
+def _numbers(kind, data):
+    "Stored numbers."
+    return memoryview(data).cast(kind)
 
 
 def _restored(kind, state, attributes):
@@ -144,8 +142,8 @@ class _Writer(pickle.Pickler):
             return _restored, _state(x)
         if isinstance(x, Packed):
             return Packed, (x.make, x.content)
-        if type(x).__module__ == "numpy" and hasattr(x, "tobytes"):
-            return _array, (x.dtype.str, x.tobytes())
+        if isinstance(x, memoryview):
+            return _numbers, (x.format, x.tobytes())
         return NotImplemented
 
 

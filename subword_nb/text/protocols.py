@@ -16,7 +16,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from ..core.processes import cached_property
-from ..core.table_cache import Packed, packed, unpack, vocabulary_content, vocabulary_of
+from ..core.table_cache import Packed, numbers, packed, unpack, vocabulary_content, vocabulary_of
 from .alignment import Aligned
 
 # %% ../../nbs/text/03_protocols.ipynb #a2100008
@@ -329,12 +329,10 @@ def has_piece(
 
 def model_scores(
     model: Any,  # A model with scores
-) -> Any:  # float64 array, for the ids from 0
+) -> Any:  # `numbers`, for the ids from 0
     "The scores of a model as content of tables; packed ones stay packed."
-    import numpy as np
-
     still = packed(model, "scores")
-    return still.content if still else np.array(model.scores, np.float64)
+    return still.content if still else numbers("d", model.scores)
 
 
 def refuse_dropout(
