@@ -479,7 +479,7 @@ class SentencePieceDecoder(Decoder):
     control: tuple = ()  # Pieces without text
     byte_fallback: bool = False  # Are <0x00> … <0xFF> bytes?
     add_dummy_prefix: bool = True  # A space was prepended, and is removed
-    remove_extra_whitespaces: bool = True  # Remove leading, trailing and repeated spaces
+    remove_extra_whitespaces: bool = True  # Remove spaces at the beginning of the text
     # Applied to the whole text at the end: a character map, or a normalizer; b"": nothing
     denormalizer: Any = b""
 

@@ -559,8 +559,8 @@ def _drawings(e):
             title += "; = is worth the same"
         return [draw_merge_tree(_tree_of(e, f["tree"])), draw_bars(best, title=title)]
     if e.kind in ("kept", "fell") and f["rounds"]:
-        probabilitiess = [(str(r["round"]), r["probability"]) for r in f["rounds"]]
-        return [draw_bars(probabilitiess, title="Probability after EM, round by round")]
+        probabilities = [(str(r["round"]), r["probability"]) for r in f["rounds"]]
+        return [draw_bars(probabilities, title="Probability after EM, round by round")]
     return []
 
 
