@@ -25,8 +25,8 @@ from subword_nb.text.protocols import (
     Model,
     Reason,
     Token,
+    any_piece,
     checked_pretoken,
-    has_piece,
     names_of,
     tokens_side_by_side,
 )
@@ -511,7 +511,7 @@ class BPE(Model):
         pieces: Collection[str],  # Pieces that ordinary text must not give
     ) -> "BPE":  # The parts and results of merges must be pieces, and so must single characters
         "The model that takes these pieces apart, even where it ignores merges."
-        if not self.ignore_merges or not any(has_piece(self, p) for p in pieces):
+        if not self.ignore_merges or not any_piece(self, pieces):
             return self
         kept = {self.unk_piece}
         for a, b in self.merges:

@@ -45,7 +45,7 @@ from ..core.span_cache import SpanTable, encode_spans
 from ..core.table_cache import joined, packed, stored_tables, vocabulary_content
 from ..corpus.segmentation import ByteSpans, DummyPrefix, SegmentationPlan, metaspace_prefix
 from ..text.nesting import flat_steps
-from ..text.protocols import Model, model_scores, model_vocabulary
+from ..text.protocols import Model, lookup_key, model_scores, model_vocabulary
 from ..text.pretokenizers import Metaspace, spells_bytes
 from ..text.splitters import SCRIPT_PLACES, PreTokenizer, WholeText, script_symbols
 from ..text.script_scanner import pair_numbers
@@ -126,8 +126,10 @@ def _rules_of(model, by_char):
 def _rules_content(model):
     "All that the tables of a BPE model follow from."
     still = packed(model, "merges")
-    if still is not None:
-        rules = ["ids"] if still.content[0] == "ids" else still.content
+    if still is not None and still.content[0] == "pairs":
+        rules = still.content
+    elif still is not None and still.content[1] is packed(model, "piece2id"):
+        rules = ["ids"]
     elif (ids := _implied(model)) is not None:
         rules = ["ids"] if ids is model.piece2id else ["ids", *vocabulary_content(ids)]
     elif (text := getattr(model.merges, "text", None)) is not None:
@@ -461,8 +463,7 @@ def _check_scores(model):
 
 def _score_tables(model):
     "Characters and tables of a SentencePiece model."
-    kinds = model.user_defined, model.control, model.unused
-    content = [*model_vocabulary(model), model_scores(model), *chain.from_iterable(map(joined, kinds))]
+    content = [*model_vocabulary(model), model_scores(model), lookup_key(model), *joined(model.user_defined)]
     content += [model.unk_piece, bool(model.byte_fallback)]
     tables = stored_tables("bpe scores", content, lambda: _made_score_tables(model))
     return Letters(*tables[:5]), Merger(*tables[5:])

@@ -52,8 +52,8 @@ def _as_bytes(value):
         return b"bytes", value
     if value is None or isinstance(value, (bool, int, float)):
         return type(value).__name__.encode(), repr(value).encode()
-    if isinstance(value, memoryview):
-        return value.format.encode(), value.tobytes()
+    if isinstance(value, array):
+        return value.typecode.encode(), value.tobytes()
     if hasattr(value, "tobytes"):
         return f"{value.dtype.str}{value.shape}".encode(), value.tobytes()
     raise TypeError(f"content must be texts, bytes, numbers and arrays, got {value!r}")
@@ -74,9 +74,9 @@ def table_key(
 def numbers(
     kind: str,  # "q" for integers, "d" for floats, as in the module `array`
     values: Iterable,  # The numbers
-) -> memoryview:  # 64 bits each
+) -> array:  # 64 bits each
     "Numbers as content, without NumPy: a process that encodes a short text does not import it."
-    return memoryview(array(kind, values))
+    return array(kind, values)
 
 
 def joined(
@@ -154,6 +154,8 @@ def unpack(
 ) -> Any:  # Its value
     "What `__getattr__` of a class with packed attributes returns."
     found = packed(owner, name)
+    if found is None and hasattr(type(owner), name):
+        return object.__getattribute__(owner, name)  # a property: raises its own error again
     if found is None:
         raise AttributeError(
             f"{type(owner).__name__!r} object has no attribute {name!r}", name=name, obj=owner

@@ -45,6 +45,7 @@ class SentencePieceModel(Model):
     algorithm: ClassVar[str | None] = None  # `translated` makes a model that can be trained
     units: ClassVar[str] = ""  # What decides: "scores" of pieces, "merges", or whole "words" or "characters"
     spells_unknown = True
+    _lookup = "known"
 
     def __post_init__(self):
         _prepare(self)
@@ -383,6 +384,7 @@ class SentencePieceUnigram(SentencePieceModel, Unigram):
 
     units = "scores"
     float32_sums = True
+    _lookup = "table"
 
     def lattice(
         self,

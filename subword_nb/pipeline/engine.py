@@ -55,7 +55,8 @@ class Vocabulary:
         added_tokens: Iterable[tuple[AddedToken, int]],  # With their ids
     ):
         self.model, self.added_tokens = model, added_tokens
-        if packed(model, "piece2id") is None:  # a vocabulary that was stored has been checked
+        usual = all(type(i) is int and 0 <= i < 2**20 for _, i in added_tokens)
+        if packed(model, "piece2id") is None or not usual:  # a vocabulary that was stored has been checked
             _ = self.id2piece
 
     @cached_property

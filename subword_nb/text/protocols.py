@@ -4,9 +4,10 @@
 
 # %% auto #0
 __all__ = ['Token', 'Reason', 'WholeReason', 'StepsReason', 'names_of', 'tokens_side_by_side', 'Joins', 'Model',
-           'checked_pretoken', 'check_piece2id', 'model_vocabulary', 'model_size', 'has_piece', 'model_scores',
-           'refuse_dropout', 'checked_model', 'model_laws', 'Normalizer', 'normalizer_laws', 'PreTokenizer',
-           'pretokenizer_laws', 'Processor', 'processor_laws', 'Decoder', 'decoder_laws', 'Trainer', 'trainer_laws']
+           'checked_pretoken', 'check_piece2id', 'model_vocabulary', 'model_size', 'any_piece', 'model_scores',
+           'lookup_key', 'stored_state', 'refuse_dropout', 'checked_model', 'model_laws', 'Normalizer',
+           'normalizer_laws', 'PreTokenizer', 'pretokenizer_laws', 'Processor', 'processor_laws', 'Decoder',
+           'decoder_laws', 'Trainer', 'trainer_laws']
 
 # %% ../../nbs/text/03_protocols.ipynb #a2100003
 import random
@@ -16,7 +17,16 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from ..core.processes import cached_property
-from ..core.table_cache import Packed, numbers, packed, unpack, vocabulary_content, vocabulary_of
+from subword_nb.core.table_cache import (
+    Packed,
+    joined,
+    numbers,
+    packed,
+    table_key,
+    unpack,
+    vocabulary_content,
+    vocabulary_of,
+)
 from .alignment import Aligned
 
 # %% ../../nbs/text/03_protocols.ipynb #a2100008
@@ -316,15 +326,16 @@ def model_size(
     return still.content[0] if still else len(model.piece2id)
 
 
-def has_piece(
+def any_piece(
     model: Model,  # The model
-    piece: str,  # A text
-) -> bool:  # Is it a piece?
-    "Look a piece up; a packed vocabulary stays packed."
+    texts: Collection[str],  # Texts
+) -> bool:  # Is one of them a piece?
+    "Look texts up; a packed vocabulary stays packed if they are few."
     still = packed(model, "piece2id")
-    if still is None or len(still.content) > 3 or "\n" in piece:
-        return piece in model.piece2id
-    return f"\n{piece}\n" in f"\n{still.content[1]}\n"
+    if still is None or len(still.content) > 3 or len(texts) > 20 or any("\n" in text for text in texts):
+        return any(text in model.piece2id for text in texts)
+    lines = f"\n{still.content[1]}\n"
+    return any(f"\n{text}\n" in lines for text in texts)
 
 
 def model_scores(
@@ -333,6 +344,38 @@ def model_scores(
     "The scores of a model as content of tables; packed ones stay packed."
     still = packed(model, "scores")
     return still.content if still else numbers("d", model.scores)
+
+
+def _kinds(model):
+    return [model.user_defined, model.control, model.unused, model.unk_piece, model.byte_fallback]
+
+
+def lookup_key(
+    model: Any,  # A model whose attribute `_lookup` names another, such as "table": piece → number
+) -> str:  # Content of tables, in place of that attribute
+    "Identify what a model looks up; of a stored model, without making it."
+    name = model._lookup
+    if stored := name not in vars(model) and vars(model).get("_lookup_key"):
+        still = packed(model, "piece2id") and packed(model, "scores")
+        if still and stored[1:] == _kinds(model):
+            return stored[0]
+    found = getattr(model, name)
+    return table_key(name, [*joined([*found]), numbers("d", found.values())])
+
+
+def stored_state(
+    model: Any,  # An object with packed attributes
+) -> dict:  # Attributes by name
+    "The attributes that are stored with an object; computed and packed ones are left out."
+    left_out = model._packed_attributes()
+    state = {
+        name: value
+        for name, value in vars(model).items()
+        if name not in left_out and not isinstance(getattr(type(model), name, None), cached_property)
+    }
+    if hasattr(model, "_lookup"):
+        state["_lookup_key"] = [lookup_key(model), *_kinds(model)]
+    return state
 
 
 def refuse_dropout(

@@ -21,7 +21,7 @@ from ..core.table_cache import joined, stored_tables
 from ..core.simd import Scanner
 from ..text.normalizers import Normalizer, Precompiled, Replace, Strip
 from ..text.pretokenizers import Metaspace
-from ..text.protocols import has_piece
+from ..text.protocols import any_piece
 from ..text.splitters import PreTokenizer, WhitespaceSplit, WholeText
 from subword_nb.corpus.segmentation import (
     ByteSpans,
@@ -231,7 +231,7 @@ def _found_letters_and_signs(model, n, units):
 
 def _alike(model, options):
     "Unknown characters that the normalizer keeps and that are interchangeable; None if there are none."
-    if model.byte_fallback or model.unk_score is None or not has_piece(model, model.unk_piece or ""):
+    if model.byte_fallback or model.unk_score is None or not any_piece(model, [model.unk_piece or ""]):
         return None
     found = np.ones(0x110000, bool)
     found[:128] = False

@@ -52,6 +52,7 @@ class Unigram(Model):
     unk_score: float | None = field(init=False, repr=False, compare=False)  # Of an unknown character, or None
     algorithm: ClassVar[str | None] = "unigram"  # The trainer's name
     has_lattice = True
+    _lookup = "table"
     spells_unknown = True
 
     def __post_init__(self):

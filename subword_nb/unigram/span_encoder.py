@@ -21,7 +21,7 @@ from ..core.jit import entry, kernel
 from ..core.simd import decode_at
 from ..core.table_cache import joined, stored_tables
 from ..text.normalizers import Normalizer
-from ..text.protocols import model_scores, model_vocabulary
+from ..text.protocols import lookup_key, model_vocabulary
 from ..text.splitters import PreTokenizer
 from ..wordpiece.span_encoder import FIELD, PLACE, byte_trie
 
@@ -137,15 +137,7 @@ def model_content(
 ) -> list:  # Content for `stored_tables`
     "All that the tables of a model follow from."
     flags = model.unk_piece, bool(model.fuse_unk), bool(model.byte_fallback), bool(model.float32_sums)
-    kinds = [*joined(model.user_defined), *joined(model.control), *joined(model.unused)]
-    return [
-        type(model).__name__,
-        *model_vocabulary(model),
-        model_scores(model),
-        *kinds,
-        model.unk_score,
-        *flags,
-    ]
+    return [*model_vocabulary(model), lookup_key(model), model.unk_score, *flags]
 
 
 def _made_tables(model, charsmap, kinds, alone, white, mark, apart, cut, survey, goes_on):

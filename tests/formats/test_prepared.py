@@ -1,5 +1,6 @@
 "What a file contains is stored after the first reading: the next one gives an equal tokenizer, and checks what it must."
 
+import copy
 import os
 import pickle
 import random
@@ -13,7 +14,9 @@ from subword_nb.core.table_cache import packed, tables_folder
 from subword_nb.formats.huggingface import read_hf
 from subword_nb.formats.sentencepiece import read_sentencepiece
 from subword_nb.pipeline.parts import parts_from_bytes, parts_to_bytes
+from subword_nb.pipeline.vocab import AddedToken
 from subword_nb.tokenizer.tokenizer import Tokenizer
+from subword_nb.unigram.model import Unigram
 
 ALGORITHMS = ["bpe", "char_bpe", "wordpiece", "unigram"]
 
@@ -56,8 +59,11 @@ def test_second_reading_is_equal(algorithm, kind, tmp_path):
     assert second.decode(second.encode("abcd")) == first.decode(first.encode("abcd"))
     assert second.tokenize("äbc") == first.tokenize("äbc") and repr(second) == repr(first)
     assert second.inspect() == first.inspect()
-    copied = pickle.loads(pickle.dumps(Tokenizer.load(path)))
-    assert copied == first and copied.encode(texts[0]) == first.encode(texts[0])
+    for make in (copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))):
+        fresh = Tokenizer.load(path)
+        assert make(fresh.model) == first.model and make(fresh.parts) == fresh.parts
+        again = make(Tokenizer.load(path))
+        assert again == first and again.encode(texts[0]) == first.encode(texts[0])
 
 
 def test_a_changed_file_is_read(tmp_path):
@@ -116,11 +122,60 @@ class Harmful:
         return os.mkdir, (self.path,)
 
 
+def call_of(module, name, argument):
+    "A pickle that calls what a module has under a name."
+    text = [
+        b"\x8c" + bytes([len(word)]) + word for word in (module.encode(), name.encode(), argument.encode())
+    ]
+    return b"\x80\x05" + text[0] + text[1] + b"\x93" + text[2] + b"\x85R."
+
+
 def test_only_this_package_is_in_the_store(tmp_path):
-    for value in (Harmful(str(tmp_path / "made")), eval, pickle.loads, np.array):
+    made = str(tmp_path / "made")
+    assert pickle.loads(call_of("os", "mkdir", made + "1")) is None and os.path.exists(made + "1")
+    for value in (Harmful(made), eval, pickle.loads, np.array):
         assert parts_from_bytes(pickle.dumps(value)) is None
-    assert not (tmp_path / "made").exists()
+    for module, name in [
+        ("os", "mkdir"),
+        ("subword_nb.core.table_cache", "os.mkdir"),
+        ("subword_nb.formats.huggingface", "os.mkdir"),
+        ("subword_nb.text.pretokenizers", "Callable"),
+        ("subword_nb.text.pretokenizers", "function_at"),
+        ("subword_nb.core.files", "write_atomically"),
+        ("subword_nb.pipeline.parts", "io"),
+    ]:
+        assert parts_from_bytes(call_of(module, name, made)) is None
+    assert not os.path.exists(made)
+    assert parts_from_bytes(call_of("subword_nb.pipeline.parts", "_restored", made)) is None
     assert parts_to_bytes([lambda: 0]) is None
+
+
+def test_tables_are_those_of_the_model_that_asks(tmp_path):
+    "A model that was changed in place stores nothing that another one finds."
+    pieces = {"<unk>": 0, "▁": 1, "a": 2, "b": 3, "ab": 4}
+    scores = [0.0, -3.0, -2.0, -2.0, -5.0]
+    text = "ab " * 200_000
+
+    def ids(model):
+        return Tokenizer(model, pre_tokenizer="metaspace").encode_array(text)
+
+    changed = Unigram(dict(pieces), list(scores), unk_piece="<unk>")
+    changed.scores[4] = -3.5
+    joined = Unigram(dict(pieces), [*scores[:4], -3.5], unk_piece="<unk>")
+    assert ids(changed).tolist()[:3] == [1, 2, 3] and ids(joined).tolist()[:2] == [1, 4]
+    stored = parts_from_bytes(parts_to_bytes(joined))
+    stored.scores[4] = -5.0
+    assert ids(stored).tolist()[:3] == [1, 2, 3] and ids(joined).tolist()[:2] == [1, 4]
+
+
+def test_added_tokens_of_ones_own_are_checked(tmp_path):
+    path = tmp_path / "tokenizer.json"
+    trained("bpe").save(path)
+    for _ in range(2):
+        tok = Tokenizer.load(path)
+        for wrong in (-5, 1.0, 1 << 40):
+            with pytest.raises(ValueError, match="must be"):
+                Tokenizer(tok.model, added_tokens=[(AddedToken("<x>"), wrong)])
 
 
 def test_packed_attributes_of_every_form():
