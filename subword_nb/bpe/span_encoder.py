@@ -769,6 +769,9 @@ def _set_apart(ids, bounds, m, apart):
                 ids[i] += apart[0]
 
 
+_TABLES = 4  # that are kept between calls, of up to 192 MB each
+
+
 class PartsSpanEncoder:
     "Computes the ids of spans from those of their parts, which are cached."
 
@@ -810,7 +813,8 @@ class PartsSpanEncoder:
             table = SpanTable()
         found = IdBuffer(n // 2, documents=m)
         encode_spans(text, starts, k, table, found, self._part_kernel, self._encode_part)
-        self.tables.append(table)
+        if len(self.tables) < _TABLES:
+            self.tables.append(table)
         _join_parts(found.out, found.ends, m, self.apart, self.slots, self.made, ids, bounds, extra)
 
     def _part_kernel(self, *given):

@@ -10,6 +10,7 @@ __all__ = ['GROUPS', 'measure_ref', 'renyi_efficiency', 'Measures', 'measure', '
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -298,9 +299,12 @@ def measure(
     corpus = as_corpus(source) if field is None else Corpus(source, field=field)
     sums, found = _Sums(tok), _Words()
     batches: Iterable[Batch] = corpus.batches(progress=progress)
-    with ThreadPoolExecutor(1) as pool:
+    # a kernel lets the other thread run; Python does not, and in a browser no thread starts
+    with ThreadPoolExecutor(1) if words and jit.available() else nullcontext() as pool:
         for batch in batches:
-            counted = pool.submit(found.add, batch) if words else None
+            counted = pool.submit(found.add, batch) if pool else None
+            if words and not pool:
+                found.add(batch)
             sums.add(split_lines(batch) if documents else batch)
             if counted is not None:
                 counted.result()

@@ -105,7 +105,7 @@ def quoted_message(
     if not isinstance(plain, dict):
         raise TypeError(f"messages must hold dicts with role and content, got {message!r:.60} at place {i}")
     role = plain.get("role")
-    if trusted is True or trusted and role in trusted:
+    if trusted is True or trusted and isinstance(role, str) and role in trusted:
         plain = quoted(plain, owner=FIRST_MESSAGE + i, origin=TEMPLATE)
     elif isinstance(role, str) and role in ROLES:
         plain["role"] = quoted(role, owner=FIRST_MESSAGE + i, origin=TEMPLATE)
@@ -518,6 +518,19 @@ def _described(text):
     return {"enum": json.loads(choices[1]), "description": text[: choices.start()].strip()}
 
 # %% ../../nbs/pipeline/15_chat_templates.ipynb #a3cb23d3
+def _checked_trusted(trusted):
+    "True, False, or a set of roles."
+    if isinstance(trusted, bool):
+        return trusted
+    if isinstance(trusted, (str, bytes)) or not isinstance(trusted, Collection):
+        raise ValueError(
+            f'trusted must be True, False, or a list of roles such as ["system"], got {trusted!r}'
+        )
+    if wrong := [role for role in trusted if not isinstance(role, str)]:
+        raise ValueError(f"trusted must hold roles, which are texts, got {wrong[0]!r}")
+    return frozenset(trusted)
+
+
 def render_chat(
     messages: Iterable,  # Dicts with `role` and `content`
     template: str,  # The source of a Jinja template
@@ -534,7 +547,13 @@ def render_chat(
     variables: Mapping[str, Any] | None = None,  # Other variables of the template, words from outside
 ) -> OriginText:  # The text, with its origins
     "Render a chat with its template."
-    messages = [quoted_message(m, i, trusted=trusted) for i, m in enumerate(messages)]
+    trusted = _checked_trusted(trusted)
+    try:
+        messages = [quoted_message(m, i, trusted=trusted) for i, m in enumerate(messages)]
+    except RecursionError:
+        raise ValueError(
+            "messages must be plain data, got one that contains itself or is nested too deeply; pass a copy of less"
+        ) from None
     if not messages:
         raise ValueError("messages must hold at least one message, got none")
     if continue_final_message and add_generation_prompt:

@@ -251,7 +251,7 @@ class Sequence(Nested, PreTokenizer):
         self._work_out_steps()
         self.__dict__.update(
             _looks=any(map(looks_at_start, self.steps[1:])),
-            _spells=any(map(spells_bytes, self.steps[:-1])),
+            _spells=any(map(_spells_anew, self.steps[:-1])),
             _may_grow=_may_grow(self.steps),
         )
 
@@ -336,7 +336,7 @@ def _sequence_raw(self, text, first):
             pieces = [raw for p in pieces for raw in step._raw(p, first)]
         else:
             pieces = step._raw(text, first)
-        if self._spells and spells_bytes(step):
+        if self._spells and _spells_anew(step):
             pieces = [step.piece_of(raw) for raw in pieces]
         if self._may_grow:
             _check_size(len(text), pieces)
@@ -357,6 +357,10 @@ def spells_pairs(
 ) -> bool:  # True if its pieces are pairs of symbols
     "Does a pre-tokenizer spell characters by script and place?"
     return isinstance(pre, ScriptPairs) or isinstance(pre, Sequence) and any(map(spells_pairs, pre.steps))
+
+
+def _spells_anew(pre):
+    return spells_bytes(pre) or spells_pairs(pre)
 
 # %% ../../nbs/text/10_pretokenizers.ipynb #d5a0de41
 @dataclass(frozen=True)

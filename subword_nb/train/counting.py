@@ -343,7 +343,8 @@ def _respelled(rows, spans, bytewise, spelled):
         return FlatCounts(data, bounds, counts, True)
     if spans.respell:
         return _collected(spans.respell, data, bounds, counts)
-    pretokens = spans.pretokens or (lambda span: [to_visible(span) if spelled else span.decode()])
+    visible = spelled and spans.pretokens is None
+    pretokens = (lambda span: [to_visible(span)]) if visible else spans.pretokens_of
     blob, places, out = data.tobytes(), bounds.tolist(), {}
     for (a, b), n in zip(pairwise(places), counts.tolist(), strict=True):
         # after a separator there is a pretoken of a long span

@@ -273,7 +273,9 @@ def _rules_beyond(tok, counts, vocab_size, limits):
     added = [t.content for t, _ in tok.added_tokens]
     first = [p for p in sorted(tok.piece2id, key=tok.piece2id.get) if p not in made or p in added]
     ordered, others = _in_order(m.merges, first, m.continuing_subword_prefix)
-    _check_unused([spell(join_pair(a, b, prefix=m.continuing_subword_prefix)) for a, b in others], counts)
+    _check_unused(
+        [spell(_bare(m, join_pair(a, b, prefix=m.continuing_subword_prefix))) for a, b in others], counts
+    )
     letters = [spell(p) for p in first if len(p) == 1 and not (bytewise and p in added)]
     # all, so that each keeps its id, even if it does not occur in this corpus
     specials = first
@@ -329,8 +331,12 @@ def _visible_counts(counts):
 
 def _is_marked(m, piece):
     "Whether a piece is one character, with a prefix or suffix."
-    bare = piece.removeprefix(m.continuing_subword_prefix)
-    return len(bare.removesuffix(m.end_of_word_suffix) if m.end_of_word_suffix else bare) == 1
+    return len(_bare(m, piece)) == 1
+
+
+def _bare(m, piece):
+    "A piece without its prefix and suffix, as it is spelled in pretokens."
+    return piece.removeprefix(m.continuing_subword_prefix).removesuffix(m.end_of_word_suffix)
 
 # %% ../../nbs/train/06_resize.ipynb #adf9dbf0
 _NAMES = (

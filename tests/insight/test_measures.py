@@ -127,3 +127,21 @@ def test_boundaries_of_random_segmentations():
         matched, predicted, wanted = matched + len(ends & cuts), predicted + len(cuts), wanted + len(ends)
     assert found == (matched, predicted, wanted)
     assert boundary_scores(tok, gold, whole_words=False) == boundary_scores(tok, whole)
+
+
+def test_without_threads_measures_are_the_same(monkeypatch):
+    "As in a browser."
+    tok = Tokenizer.train(["a b c abc"] * 20, vocab_size=262)
+    expected = measure(tok, ["a b c", "abc d"])
+
+    def refuse(*given, **options):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("subword_nb.core.jit.available", lambda: False)
+    monkeypatch.setattr("threading.Thread.start", refuse)
+    found = measure(tok, ["a b c", "abc d"], progress=False)
+    assert (found.words, found.word_tokens, found.tokens) == (
+        expected.words,
+        expected.word_tokens,
+        expected.tokens,
+    )

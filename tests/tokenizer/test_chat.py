@@ -714,3 +714,18 @@ def test_functions_that_say_too_little_are_refused():
     ):
         with pytest.raises(ValueError, match=message):
             function_schema(function)
+
+
+def test_trusted_roles_are_a_list_of_texts():
+    "A text is a collection of characters, and a role could be a part of it."
+    template = "{% for m in messages %}{{ m.role }}:{{ m.content }}{% endfor %}"
+    for wrong in ("system", b"system", 1, ["system", 5], None):
+        with pytest.raises(ValueError, match="trusted must"):
+            render_chat([{"role": "", "content": "<|im_start|>"}], template, trusted=wrong)
+    for role in ("", "s", "sys", None, 5, ["system"]):
+        text = render_chat([{"role": role, "content": "<|im_start|>"}], template, trusted=["system"])
+        assert text.endswith("<|im_start|>")
+    loop: dict = {"role": "user", "content": "a"}
+    loop["again"] = loop
+    with pytest.raises(ValueError, match="contains itself"):
+        render_chat([loop], template)

@@ -2,19 +2,23 @@
 
 import itertools
 import lzma
+import random
 import signal
 import subprocess
 import sys
 import time
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
+from characters import strange_texts
 from seeds import TEXTS as N, fresh, window
 
 from subword_nb import Tokenizer
 from subword_nb.core.limits import limited
-from subword_nb.train import span_counts
+from subword_nb.text import pretokenizers, splitters
+from subword_nb.train import span_counts, train
 from subword_nb.train.train import pretoken_counts
 from subword_nb.train.counting import (
     Counter,
@@ -435,3 +439,26 @@ def test_more_distinct_pretokens_than_a_trainer_may_hold_are_refused():
         report = Tokenizer.train(corpus, vocab_size=260, max_pretokens=500).training
     assert report.pretokens <= 500
     assert report.error > 0
+
+
+def test_small_and_large_corpora_give_the_same_counts(monkeypatch):
+    "Whether kernels count or the pipeline does, for every way of splitting and spelling."
+    rng = random.Random(2)
+    texts = strange_texts(rng, ["the hugging face", "Héllo wörld, it's", "世界 日本語", "привет"], 30)
+    steps = [
+        *("script", "gpt2", "whitespace", "bert", "metaspace"),
+        splitters.ScriptPairs(use_scripts=False),
+        pretokenizers.Sequence((splitters.WhitespaceSplit(), splitters.ScriptPairs())),
+        pretokenizers.Sequence(
+            (splitters.ScriptPairs(), pretokenizers.ByteLevel(add_prefix_space=False, use_regex=False))
+        ),
+    ]
+    for pre, algorithm, normalizer in product(steps, ("bpe", "char_bpe", "wordpiece"), (None, "nfkd")):
+        found = []
+        for limit in (1, 1 << 30):
+            monkeypatch.setattr(train, "BULK_BYTES", limit)
+            counts = pretoken_counts(
+                texts, algorithm=algorithm, pre_tokenizer=pre, normalizer=normalizer, progress=False
+            )
+            found.append(counts.to_dict())
+        assert found[0] == found[1], (pre, algorithm, normalizer)

@@ -12,8 +12,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from subword_nb.bpe.model import BPE
 from subword_nb.corpus import counts as counts_module
 from subword_nb.corpus.counts import FlatCounts, flatten_counts
+from subword_nb.text.splitters import WhitespaceSplit
 from subword_nb.tokenizer.tokenizer import Tokenizer
 from subword_nb.core.unicode import to_visible
 from subword_nb.train.train import pretoken_counts
@@ -1037,3 +1039,19 @@ def test_a_published_llama_grows(shared_file, file):
     embedding = np.arange(2.0 * tok.n_vocab).reshape(-1, 2)
     rows = tok.id_map(new).rows(embedding)
     assert rows.shape == (new.n_vocab, 2) and (rows[: tok.n_vocab] == embedding).all()
+
+
+@pytest.mark.parametrize("marks", [{"continuing_subword_prefix": "##"}, {"end_of_word_suffix": "</w>"}])
+def test_rules_out_of_order_are_found_behind_marks(marks):
+    "A piece in the vocabulary has marks, and a pretoken has none."
+    if "continuing_subword_prefix" in marks:
+        pieces = [*"abcd", *(f"##{c}" for c in "abcd"), "##bcd", "##bc"]
+        merges = [("##bc", "##d"), ("##b", "##c")]
+    else:
+        pieces = [*"abcd", *(f"{c}</w>" for c in "abcd"), "bcd</w>", "bc"]
+        merges = [("bc", "d</w>"), ("b", "c")]
+    model = BPE({p: i for i, p in enumerate(pieces)}, merges, **marks)
+    tok = Tokenizer(model, pre_tokenizer=WhitespaceSplit())
+    with pytest.raises(ValueError, match="order in which they were learned"):
+        tok.extend(["abcd abcd"] * 10, vocab_size=len(pieces) + 4)
+    assert tok.extend(["dada dada"] * 10, vocab_size=len(pieces) + 1) is not None
