@@ -701,9 +701,8 @@ def first_stage(
     "How many rules come before the first that joins a letter or digit with a space."
     if _implied(model) is not None:
         return None
-    lines = getattr(model.merges, "lines", None)
-    if lines is not None:
-        text = "\n".join(lines)
+    text = getattr(model.merges, "text", None)
+    if text is not None:
         found = re.search("[A-Za-z0-9] Ġ", text)
         return text.count("\n", 0, found.start()) if found else None
     ends = {*string.ascii_letters, *string.digits}
