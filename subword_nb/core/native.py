@@ -294,8 +294,8 @@ def is_private(
     path: str | os.PathLike,  # A file or a folder
 ) -> bool:  # An OSError where there is none
     "Can only this user and the administrator have written this file or folder?"
-    if os.name != "posix":
-        return True  # on that system, a user's folders are private
+    if not hasattr(os, "geteuid"):
+        return True  # Windows, where a user's folders are private, and browsers, which have no users
     status = os.stat(path)
     return status.st_uid in (0, os.geteuid()) and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 

@@ -97,6 +97,15 @@ def copied(tmp_path):
     return folder, json.loads((folder / "kernels.json").read_bytes())
 
 
+def test_a_system_without_users_has_only_private_files(tmp_path, monkeypatch):
+    "As Python in a browser, whose `os.name` is posix."
+    tmp_path.chmod(0o777)
+    if os.name == "posix":
+        assert not native.is_private(tmp_path)
+    monkeypatch.delattr(os, "geteuid", raising=False)
+    assert native.is_private(tmp_path)
+
+
 def test_a_library_is_loaded_from_a_private_folder(copied):
     folder, _ = copied
     assert library_at(folder, native.PACKAGE).path.parent == folder
