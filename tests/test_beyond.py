@@ -5,6 +5,7 @@ import pickle
 import random
 
 import pytest
+from peers import hf_file
 
 from subword_nb import Tokenizer
 from subword_nb.pipeline.tokens import tokens
@@ -29,17 +30,7 @@ def model(**options):
 
 
 def content(m, **parts):
-    return {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [],
-        "normalizer": None,
-        "pre_tokenizer": {"type": "WhitespaceSplit"},
-        "post_processor": None,
-        "decoder": None,
-        "model": m,
-    } | parts
+    return hf_file(m) | {"pre_tokenizer": {"type": "WhitespaceSplit"}} | parts
 
 
 def loaded(tmp_path, d):

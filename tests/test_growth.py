@@ -7,6 +7,7 @@ import json
 import time
 
 import pytest
+from peers import hf_file
 
 from subword_nb import Tokenizer
 from subword_nb.pipeline.encoding import Encoding, merge_encodings
@@ -35,17 +36,7 @@ SHORT = "a b é"  # where a longer one would be slow
 
 
 def described(**parts):
-    return {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [],
-        "normalizer": None,
-        "pre_tokenizer": None,
-        "post_processor": None,
-        "decoder": None,
-        "model": MODEL,
-    } | parts
+    return hf_file(MODEL) | parts
 
 
 def loaded(tmp_path, **parts):

@@ -16,6 +16,7 @@ import tracemalloc
 
 import pytest
 from notebooks import ROOT, module_path
+from peers import hf_file
 
 from subword_nb import Tokenizer
 from subword_nb.text.dfa import automaton_scanner
@@ -76,17 +77,7 @@ LOADERS = (
 
 def described(**parts):
     "The content of a small tokenizer.json."
-    return {
-        "version": "1.0",
-        "truncation": None,
-        "padding": None,
-        "added_tokens": [],
-        "normalizer": None,
-        "pre_tokenizer": None,
-        "post_processor": None,
-        "decoder": None,
-        "model": MODEL,
-    } | parts
+    return hf_file(MODEL) | parts
 
 
 def written(tmp_path, content=None, **parts):

@@ -8,6 +8,7 @@ import sys
 import warnings
 
 import pytest
+from peers import hf_file
 
 from subword_nb.bpe.model import BPE as BPEModel
 from subword_nb.formats.huggingface import (
@@ -51,17 +52,7 @@ UNIGRAM = {
     "vocab": [["<unk>", 0.0], ["a", -1.0], ["b", -2.0]],
     "byte_fallback": False,
 }
-EMPTY = {
-    "version": "1.0",
-    "truncation": None,
-    "padding": None,
-    "added_tokens": [],
-    "normalizer": None,
-    "pre_tokenizer": None,
-    "post_processor": None,
-    "decoder": None,
-    "model": BPE,
-}
+EMPTY = hf_file(BPE)
 TEXTS = "", "ab", "abab", "aab", "ba<s>ab", "<t>a", "<unk>a<u>"
 
 

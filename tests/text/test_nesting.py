@@ -8,6 +8,7 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from peers import hf_file
 
 from subword_nb import Tokenizer, decoders, normalizers, processors
 from subword_nb.text import pretokenizers
@@ -77,17 +78,7 @@ MODEL = {
     "vocab": {"a": 0, "b": 1, "aa": 2, " ": 3, "▁": 4, ",": 5, "Ġ": 6},
     "merges": ["a a"],
 }
-EMPTY = {
-    "version": "1.0",
-    "truncation": None,
-    "padding": None,
-    "added_tokens": [],
-    "normalizer": None,
-    "pre_tokenizer": None,
-    "post_processor": None,
-    "decoder": None,
-    "model": MODEL,
-}
+EMPTY = hf_file(MODEL)
 
 
 @contextmanager
