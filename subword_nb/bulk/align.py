@@ -7,6 +7,7 @@ __all__ = ['LazyArrays', 'LongEncoding', 'align_long', 'align_texts', 'align']
 
 # %% ../../nbs/bulk/10_align.ipynb #f4596c16
 from collections.abc import Callable as Makes, Collection, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -19,9 +20,8 @@ from ..pipeline.encoding import Encoding
 from ..pipeline.encoder import Encoder, Engine, encoder_of
 from ..pipeline.engine import byte_model, refuse_texts
 from ..pipeline.thresholds import SIZES
-from ..text.nesting import flat_steps
 from ..text.normalizers import Callable, Replace, Sequence as Normalizers, Strip
-from ..pipeline.processors import ByteLevel, RobertaProcessing, Sequence as Processors, trim_offsets
+from ..pipeline.processors import trim_offsets
 from ..core.processes import cached_property
 from ..core.unicode import valid_text
 
@@ -400,14 +400,20 @@ def _align_linked(places, text, numbers, offsets, o, char):
         offsets[at : at + len(found)] = moved.reshape(-1, 2)
 
 # %% ../../nbs/bulk/10_align.ipynb #90e5fdf7
-def _placed(places, bulk, text, before=0):
-    "The tokens of a text, after so many special ones."
-    run, _ = _placed_texts(places, bulk, [text], before)
-    return run
+def _numbered(places, bulk, work):
+    "The numbers of the spans of parts, and where those of each part end."
+    try:
+        numbers, ends = _encoded(places.coder, places.table, work, bulk.spans.dummy_prefix)
+        if bulk.spans.sums_continue:
+            numbers = _as_encoded(places, bulk, work, numbers, ends)
+    except BaseException:
+        places.forget()
+        raise  # half of a block may be known
+    return numbers, ends
 
 
-def _placed_texts(places, bulk, texts, before=0):
-    "The tokens of texts one after the other, and where those of each text end."
+def _placed(places, bulk, texts, before=0):
+    "The tokens of texts one after the other, after so many special ones, and where those of each text end."
     items = [_items(bulk, text) if text else [] for text in texts]
     parts, opens = [], []
     for text, row in zip(texts, items, strict=True):
@@ -416,9 +422,7 @@ def _placed_texts(places, bulk, texts, before=0):
                 parts.append(text[a:b])
                 opens.append(a == 0)
     work = WorkItem(parts, opens)
-    numbers, ends = _encoded(places.coder, places.table, work, bulk.spans.dummy_prefix)
-    if bulk.spans.sums_continue:
-        numbers = _as_encoded(places, bulk, work, numbers, ends)
+    numbers, ends = _numbered(places, bulk, work)
     spans = pairwise([0, *ends])
     run = _Run(places, numbers, before=before, n_added=sum(map(len, items)) - len(parts))
     bounds = []
@@ -454,21 +458,6 @@ def _add_items(run, places, bulk, text, items, numbers, spans):
             _align_linked(places, text, numbers[first:end], run.offsets, at, start)
 
 # %% ../../nbs/bulk/10_align.ipynb #93d52378
-def _trims(post):
-    "The prefix rule of a trimming step, which must be the first and only one; None without one."
-    from subword_nb.bulk.span_places import Unsure
-
-    steps = [post] if post is None else flat_steps(post)
-    if any(isinstance(p, Processors) for p in steps):
-        raise Unsure
-    trims = [
-        k for k, p in enumerate(steps) if isinstance(p, (ByteLevel, RobertaProcessing)) and p.trim_offsets
-    ]
-    if trims not in ([], [0]):
-        raise Unsure
-    return steps[0].add_prefix_space if trims else None
-
-
 def _edges(places):
     "The number of spaces trimmed from both ends of each piece known so far."
     if places.edges is None or len(places.edges[0]) != len(places.names):
@@ -512,38 +501,34 @@ def _trim(offsets, pieces, lead, trail, prefix):
         if 0 < behind <= end:
             offsets[i, 1] = max(end - behind, start)
 
+
+def _trim_texts(places, run, slices, frame):
+    "Remove spaces from the offsets of texts, whose tokens are slices of a run, as a frame says."
+    if frame.add_prefix_space is None:
+        return
+    pieces, (lead, trail) = run.pieces(), _edges(places)
+    for tokens in slices:
+        inside = slice(tokens.start - run.before, tokens.stop - run.before)
+        _trim(run.offsets[tokens], pieces[inside], lead, trail, frame.add_prefix_space)
+
 # %% ../../nbs/bulk/10_align.ipynb #9b1b8265
-def _frame(post, add_special_tokens):
-    "The special tokens around a text, in all columns, and the place of the text's tokens in it."
-    from subword_nb.bulk.span_places import Unsure
-
-    text = Encoding([-1, -2], ["", ""], [(0, 0)] * 2)
-    if post is None:
-        return text, 0
-    _trims(post)
-    out = post.process([text], add_special_tokens=add_special_tokens)
-    if [i for i in out.ids if i < 0] != [-1, -2]:
-        raise Unsure
-    at = out.ids.index(-1)
-    if out.ids[at + 1] != -2 or out.overflowing or not {*out.sequence_ranges} <= {0}:
-        raise Unsure
-    return out, at
-
-
-def _long(text, run, frame, p):
+def _long(text, run, frame):
     "The encoding of a text, from its tokens and its frame."
     import numpy as np
 
-    rest = frame.ids[p + 2 :]
-    run.finish(len(rest))
-    run.ids[:p], run.ids[run.inside.stop :] = frame.ids[:p], rest
+    before, after, inside = frame.before, frame.after, frame.inside
+    run.finish(len(after))
+    run.ids[: run.before], run.ids[run.inside.stop :] = before.ids, after.ids
 
-    def surround(body, column):
-        return np.concatenate([np.array(column[:p], body.dtype), body, np.array(column[p + 2 :], body.dtype)])
+    def surround(body, first, last):
+        return np.concatenate([np.array(first, body.dtype), body, np.array(last, body.dtype)])
+
+    def words():
+        return surround(run.words()[1], [-1] * len(before), [-1] * len(after))
 
     def constant(name):
-        column = getattr(frame, name)
-        return surround(np.full(run.inside.stop - p, column[p], np.uint32), column)
+        body = np.full(run.inside.stop - run.before, getattr(inside, name)[0], np.uint32)
+        return surround(body, getattr(before, name), getattr(after, name))
 
     e = LongEncoding()
     e._arrays = LazyArrays(
@@ -551,14 +536,14 @@ def _long(text, run, frame, p):
             "ids": lambda: run.ids,
             "offsets": lambda: run.offsets,
             "offsets_bytes": lambda: _in_bytes(text, run.offsets),
-            "word_ids": lambda: surround(run.words()[1], [-1] * len(frame)),
+            "word_ids": words,
             "type_ids": lambda: constant("type_ids"),
             "special_tokens_mask": lambda: constant("special_tokens_mask"),
             "attention_mask": lambda: constant("attention_mask"),
         }
     )
-    e._spell = lambda: frame.pieces[:p] + run.names.take(run.pieces()).tolist() + frame.pieces[p + 2 :]
-    e.sequence_ranges = dict.fromkeys(frame.sequence_ranges, (p, run.inside.stop))
+    e._spell = lambda: before.pieces + run.names.take(run.pieces()).tolist() + after.pieces
+    e.sequence_ranges = {0: (run.before, run.inside.stop)} if frame.is_numbered else {}
     return e
 
 # %% ../../nbs/bulk/10_align.ipynb #5b9e4f80
@@ -568,14 +553,35 @@ def _looks_around(norm):
     return isinstance(norm, (Strip, Callable)) or isinstance(norm, Replace) and norm.regex
 
 
-def _stays(bulk, text):
+def _is_certain(bulk, text):
     "Do the steps before everything else leave a text, and each of its words, unchanged?"
+    if any(b.decode() in text for b in bulk.spans.forbidden_bytes):
+        return False
     normalize = bulk.spans.normalize
     if not normalize:
         return True
     return not _looks_around(bulk.c.norm) and all(
         i is not None or normalize(text[a:b]) == text[a:b] for a, b, i in _items(bulk, text)
     )
+
+
+def _frame(c, add_special_tokens):
+    "The frame of all texts; None: only the pipeline is certain, whatever the text."
+    if c.spells_affixes:
+        return None  # places beyond a word are those of its text
+    return c.frame(add_special_tokens=add_special_tokens)
+
+
+@contextmanager
+def _known_places(bulk):
+    "What is known about spans, for one thread at a time."
+    from subword_nb.bulk.span_places import Places
+
+    places = bulk.shared("places", Places)
+    with places.lock:
+        if len(places.info) > SIZES.aligned_spans or len(places.more) > SIZES.aligned_pieces:
+            places.forget()
+        yield places
 
 # %% ../../nbs/bulk/10_align.ipynb #ce8901a3
 def align_long(
@@ -585,31 +591,17 @@ def align_long(
     add_special_tokens: bool = True,  # Add the tokens of the post-processor
 ) -> LongEncoding | None:  # None: only the pipeline is certain
     "The tokens of a long text with their places."
-    from subword_nb.bulk.span_places import Places, Unsure
+    from subword_nb.bulk.span_places import Unsure
 
-    if c.spells_affixes:
-        return None  # places beyond a word are those of its text
-    bulk, post = c.bulk, c.parts.post_processor
+    bulk, frame = c.bulk, _frame(c, add_special_tokens)
     assert bulk is not None  # a caller asks first
-    if any(b.decode() in text for b in bulk.spans.forbidden_bytes):
-        return None
     try:
-        if not _stays(bulk, text):
+        if frame is None or not _is_certain(bulk, text):
             return None
-        frame, p = _frame(post, add_special_tokens)
-        places = bulk.shared("places", Places)
-        with places.lock:
-            if len(places.info) > SIZES.aligned_spans or len(places.more) > SIZES.aligned_pieces:
-                places.forget()
-            try:
-                run = _placed(places, bulk, text, p)
-            except BaseException:
-                places.forget()
-                raise  # half of a block may be known
-            found = _long(text, run, frame, p)
-            prefix = _trims(post) if post else None
-            if prefix is not None:
-                _trim(run.offsets[run.inside], run.pieces(), *_edges(places), prefix)
+        with _known_places(bulk) as places:
+            run, _ = _placed(places, bulk, [text], len(frame.before))
+            found = _long(text, run, frame)
+            _trim_texts(places, run, [run.inside], frame)
             return found
     except (Unsure, ValueError):
         return None  # a model may also refuse the spans by which its rule is determined
@@ -622,41 +614,43 @@ def align_texts(
     add_special_tokens: bool = True,  # Trim offsets as the post-processor does
     limit: int | None = None,  # Most tokens of a text, without special ones; None: any number
     direction: str = "right",  # The end that is cut off
-) -> list[tuple] | None:  # Ids and offsets, without special tokens; None: only the pipeline is certain
+) -> list:  # (ids, offsets) of each text, without special tokens; None: only the pipeline is certain
     "The tokens of texts with their places, all texts in one pass."
-    from subword_nb.bulk.span_places import Places, Unsure
-
-    bulk, post = c.bulk, c.parts.post_processor
+    bulk, frame = c.bulk, _frame(c, add_special_tokens)
     assert bulk is not None  # a caller asks first
-    forbidden = [b.decode() for b in bulk.spans.forbidden_bytes]
-    if c.spells_affixes or any(s in text for s in forbidden for text in texts):
-        return None
+    found: list = [None] * len(texts)
     try:
-        if not all(_stays(bulk, text) for text in texts):
-            return None
-        _frame(post, add_special_tokens)  # the tokens between special ones are those of the text
-        places = bulk.shared("places", Places)
-        with places.lock:
-            if len(places.info) > SIZES.aligned_spans or len(places.more) > SIZES.aligned_pieces:
-                places.forget()
-            try:
-                run, bounds = _placed_texts(places, bulk, texts)
-            except BaseException:
-                places.forget()
-                raise  # half of a block may be known
-            run.finish(0)
-            prefix = _trims(post) if post else None
-            pieces, edges = (None, None) if prefix is None else (run.pieces(), _edges(places))
-            out = []
-            for a, b in pairwise([0, *bounds]):
-                if limit is not None and b - a > limit:
-                    a, b = (a, a + limit) if direction == "right" else (b - limit, b)
-                if pieces is not None and edges is not None:
-                    _trim(run.offsets[a:b], pieces[a:b], *edges, prefix)
-                out.append((run.ids[a:b], run.offsets[a:b]))
-            return out
+        certain = [k for k, text in enumerate(texts) if frame is not None and _is_certain(bulk, text)]
+        with _known_places(bulk) as places:
+            rows = _align_certain(places, bulk, [texts[k] for k in certain], frame, limit, direction)
+    except ValueError:
+        return found  # a model may refuse the spans by which its rule is determined
+    for k, row in zip(certain, rows, strict=True):
+        found[k] = row
+    return found
+
+
+def _align_certain(places, bulk, texts, frame, limit, direction):
+    "The same in one pass; if the places are not certain in one of them, each half is tried."
+    from subword_nb.bulk.span_places import Unsure
+
+    if not texts:
+        return []
+    try:
+        run, bounds = _placed(places, bulk, texts)
     except (Unsure, ValueError):
-        return None  # a model may also refuse the spans by which its rule is determined
+        if len(texts) == 1:
+            return [None]
+        halves = texts[: len(texts) // 2], texts[len(texts) // 2 :]
+        return [row for half in halves for row in _align_certain(places, bulk, half, frame, limit, direction)]
+    run.finish(0)
+    slices = []
+    for a, b in pairwise([0, *bounds]):
+        if limit is not None and b - a > limit:
+            a, b = (a, a + limit) if direction == "right" else (b - limit, b)
+        slices.append(slice(a, b))
+    _trim_texts(places, run, slices, frame)
+    return [(run.ids[tokens], run.offsets[tokens]) for tokens in slices]
 
 # %% ../../nbs/bulk/10_align.ipynb #52472b63
 def align(

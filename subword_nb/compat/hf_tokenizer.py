@@ -397,12 +397,17 @@ class Tokenizer:
         how: dict[str, Any] = {"add_special_tokens": add_special_tokens}
         if cut is not None:
             how |= {"limit": cut.max_length - len(before) - len(after), "direction": cut.direction}
-        found = align_texts(c, texts, **how)
-        if found is None:
-            return None
-        rows = [[*before, *ids.tolist(), *after] for ids, _ in found]
         first, last = [(0, 0)] * len(before), [(0, 0)] * len(after)
-        offsets = [[*first, *zip(*at.T.tolist(), strict=True), *last] for _, at in found]
+        rows, offsets = [], []
+        for text, found in zip(texts, align_texts(c, texts, **how), strict=True):
+            if found is None:  # only the pipeline is certain
+                [encoding] = self._aligned(engine, [[text]], add_special_tokens, cut, None)
+                rows.append(encoding.ids)
+                offsets.append(encoding.offsets)
+                continue
+            ids, places = found
+            rows.append([*before, *ids.tolist(), *after])
+            offsets.append([*first, *zip(*places.T.tolist(), strict=True), *last])
         rows, masks, offsets = self._filled_columns(rows, offsets)
         return rows, masks, self._maker(engine, texts, add_special_tokens), offsets
 
@@ -456,7 +461,7 @@ class Tokenizer:
         how = {"add_special_tokens": add_special_tokens, "truncation": truncation}
         try:
             found = zip(rows, self._aligned_rows(engine, rows), strict=True)
-            done = finish_batch(engine, found, **how)
+            done = finish_batch(encoder_of(engine), found, **how)
         except ValueError as e:
             raise self._reported(e) from None
         return [wrap_encoding(e) for e in (done if padding is None else pad_batch(done, padding))]

@@ -26,9 +26,10 @@ from subword_nb.pipeline.encoding import (
     pad_batch,
     truncate_pair,
 )
-from .encoder import Engine, encoder_of, refuse_option
+from .encoder import Encoder, Engine, encoder_of, refuse_option
 from subword_nb.pipeline.engine import (
     Compiled,
+    EngineParts,
     any_normalized_added,
     byte_model,
     dropout_rngs,
@@ -37,7 +38,7 @@ from subword_nb.pipeline.engine import (
     text_before,
 )
 from ..core.limits import SMALL, WORD_SMALL, check_growth
-from .processors import default_process, frame_of
+from .processors import default_process
 from ..corpus.segmentation import cut_words
 from ..core.unicode import from_visible, valid_text
 from .thresholds import SIZES
@@ -266,7 +267,6 @@ def byte_places(
 
 
 def place_bytes(
-    tok: Engine,  # A byte-level engine
     c: Compiled,  # The same, compiled for a choice of tokens
     data: bytes,  # Any bytes
     *,
@@ -290,7 +290,7 @@ def place_bytes(
             places.append(byte_places(pretoken, text, at))
             rows.append(_with_places(_tokens_of(c, pretoken.text, dropout_rng), places[-1]))
     if end < len(data):
-        _open_end(tok, c, units, rows, places, data, end, dropout_rng)
+        _open_end(c, units, rows, places, data, end, dropout_rng)
     found = [(i, piece, (own[0][0], own[-1][1]), k) for k, row in enumerate(rows) for i, piece, own in row]
     return Placed(*map(list, zip(*found, strict=True))) if found else Placed([], [], [], [])
 
@@ -302,10 +302,10 @@ def _with_places(found, places):
     ]
 
 
-def _open_end(tok, c, units, rows, places, data, end, dropout_rng):
+def _open_end(c, units, rows, places, data, end, dropout_rng):
     "Join the last tokens of a text with the bytes behind it, as `encode` does."
     ids = [[i for i, _, _ in row] for row in rows]
-    n, rest = open_pretoken(tok, units, ids, data[end:])
+    n, rest = open_pretoken(c.parts, units, ids, data[end:])
     taken, behind = sum(map(len, ids)) - n, [(k, k + 1) for k in range(end, len(data))]
     if taken:
         behind = places[-1] + behind
@@ -322,10 +322,10 @@ def _open_end(tok, c, units, rows, places, data, end, dropout_rng):
     rows.append(_with_places(_tokens_of(c, rest, dropout_rng), behind))
 
 
-def _place_any(tok, c, text, *, dropout_rng=None):
+def _place_any(c, text, *, dropout_rng=None):
     "The tokens of a text, or of bytes."
     if isinstance(text, bytes):
-        return place_bytes(tok, c, text, dropout_rng=dropout_rng)
+        return place_bytes(c, text, dropout_rng=dropout_rng)
     return place_tokens(c, text, dropout_rng=dropout_rng)
 
 # %% ../../nbs/pipeline/12_align.ipynb #277852d6
@@ -404,7 +404,7 @@ def _in_bytes(e, texts):
 
 # %% ../../nbs/pipeline/12_align.ipynb #e83c1e05
 def finish(
-    tok: Engine,  # An engine
+    parts: EngineParts,  # The parts of a tokenizer, or a tokenizer
     texts: list,  # One text or two; each may be a list of words; bytes have offsets in bytes already
     encodings: list[Encoding],  # What `encode_aligned` made of each
     *,
@@ -419,35 +419,31 @@ def finish(
         encodings = [replace(e, type_ids=[i] * len(e)) for i, e in enumerate(encodings)]
     if truncation is not None:
         n_added = 0
-        if add_special_tokens and tok.post_processor:
-            n_added = tok.post_processor.n_added(len(encodings) == 2)
+        if add_special_tokens and parts.post_processor:
+            n_added = parts.post_processor.n_added(len(encodings) == 2)
         encodings = truncate_pair(encodings, truncation, n_added=n_added)
-    if tok.post_processor:
-        out = tok.post_processor.process(encodings, add_special_tokens=add_special_tokens)
+    if parts.post_processor:
+        out = parts.post_processor.process(encodings, add_special_tokens=add_special_tokens)
     else:
         out = default_process(encodings)
     return _in_bytes(out, texts) if wide else out
 
 # %% ../../nbs/pipeline/12_align.ipynb #d9dcf0cf
 def finish_batch(
-    tok: Engine,  # An engine
+    c: Encoder,  # The encoder of a tokenizer
     rows: Iterable,  # (texts, encodings) of each, as for `finish`
     *,
     add_special_tokens: bool = True,  # Add what the post-processor says
     truncation: Truncation | None = None,  # The limit, or None
 ) -> list[Encoding]:  # One for each, not yet padded
     "`finish` for many."
-    out: list[Encoding] = []
-    frame, n_added = None, 0
+    frame, post = c.frame(add_special_tokens=add_special_tokens), c.parts.post_processor
+    n_added = post.n_added(paired=False) if add_special_tokens and post else 0
+    out = []
     for texts, encodings in rows:
-        if len(out) == 1:
-            frame = frame_of(tok.post_processor, add_special_tokens=add_special_tokens)
-            if add_special_tokens and tok.post_processor:
-                n_added = tok.post_processor.n_added(paired=False)
         if frame is None or len(texts) > 1 or not isinstance(texts[0], str):
-            out.append(
-                finish(tok, texts, encodings, add_special_tokens=add_special_tokens, truncation=truncation)
-            )
+            how = {"add_special_tokens": add_special_tokens, "truncation": truncation}
+            out.append(finish(c.parts, texts, encodings, **how))
             continue
         if truncation is not None:
             encodings = truncate_pair(encodings, truncation, n_added=n_added)
@@ -476,10 +472,9 @@ def align(
     "All that can be said about the tokens of a text."
     pairs = None if pair is None else [refuse_option(pair)]
     dropout_rng = dropout_rngs(tok, dropout=dropout, seed=seed)
-    rows = _encoded(
-        tok, [text], pairs, is_pretokenized, allowed_special, disallowed_special, dropout_rng, errors
-    )
-    return _finished(tok, rows, add_special_tokens, tok.truncation, tok.padding)[0]
+    c = encoder_of(tok, allowed_special=allowed_special)
+    rows = _encoded(c, [text], pairs, is_pretokenized, disallowed_special, dropout_rng, errors)
+    return _finished(c, rows, add_special_tokens, c.parts.truncation, c.parts.padding)[0]
 
 # %% ../../nbs/pipeline/12_align.ipynb #b11a3d3d
 def align_batch(
@@ -501,10 +496,9 @@ def align_batch(
     "`align` for many texts; filled up together if the tokenizer says so."
     texts = list(_several(texts))
     dropout_rng = dropout_rngs(tok, dropout=dropout, seed=seed, n=len(texts))
-    rows = _encoded(
-        tok, texts, pairs, is_pretokenized, allowed_special, disallowed_special, dropout_rng, errors
-    )
-    return _finished(tok, rows, add_special_tokens, tok.truncation, tok.padding)
+    c = encoder_of(tok, allowed_special=allowed_special)
+    rows = _encoded(c, texts, pairs, is_pretokenized, disallowed_special, dropout_rng, errors)
+    return _finished(c, rows, add_special_tokens, c.parts.truncation, c.parts.padding)
 
 # %% ../../nbs/pipeline/12_align.ipynb #9726c401
 def _several(texts, what="texts"):
@@ -516,7 +510,7 @@ def _several(texts, what="texts"):
     return texts
 
 
-def _encoded(tok, texts, pairs, is_pretokenized, allowed_special, disallowed_special, dropout_rng, errors):
+def _encoded(c, texts, pairs, is_pretokenized, disallowed_special, dropout_rng, errors):
     "Each text, or pair of texts, with its encodings."
     columns = [list(_several(texts))]
     if pairs is not None:
@@ -525,10 +519,10 @@ def _encoded(tok, texts, pairs, is_pretokenized, allowed_special, disallowed_spe
         raise ValueError(
             f"pairs must hold a second text for each of the {len(columns[0])} texts, got {len(columns[1])}"
         )
-    c, place = encoder_of(tok, allowed_special=allowed_special), place_tokens
+    place = place_tokens
     if errors == "bytes":
-        byte_model(tok)  # refuses any other
-        place = partial(_place_any, tok)
+        byte_model(c.parts)  # refuses any other
+        place = _place_any
     columns = [[_checked_text(t, errors, is_pretokenized) for t in col] for col in columns]
     words = (w for col in columns for t in col for w in _words(t))
     spelled = (w.decode("utf-8", "replace") if isinstance(w, bytes) else w for w in words)
@@ -538,9 +532,9 @@ def _encoded(tok, texts, pairs, is_pretokenized, allowed_special, disallowed_spe
         yield row, [encode_aligned(c, text, dropout_rng=one, place=place) for text in row]
 
 
-def _finished(tok, encoded, add_special_tokens, truncation, padding):
+def _finished(c, encoded, add_special_tokens, truncation, padding):
     "Texts with their encodings as they leave the tokenizer: cut, put together, filled up."
-    rows = finish_batch(tok, encoded, add_special_tokens=add_special_tokens, truncation=truncation)
+    rows = finish_batch(c, encoded, add_special_tokens=add_special_tokens, truncation=truncation)
     return rows if padding is None else pad_batch(rows, padding)
 
 # %% ../../nbs/pipeline/12_align.ipynb #fcfd0b60
@@ -577,7 +571,7 @@ def stages(
     for part, added in normal:
         pretokens += [part.text] if added is not None else [p.text for p in c.pre.split_aligned(part)]
     alone = encode_aligned(c, text)
-    whole = _finished(tok, [([text], [alone])], True, tok.truncation, tok.padding)[0]
+    whole = _finished(c, [([text], [alone])], True, c.parts.truncation, c.parts.padding)[0]
     rows = [
         ("text", [text]),
         ("added tokens", cut),
@@ -812,10 +806,9 @@ def call(
     if alone and pairs is not None:
         pairs = [refuse_option(pairs, name="pairs")]
     dropout_rng = dropout_rngs(tok, dropout=dropout, seed=seed, n=None if alone else len(texts))
-    encoded = _encoded(
-        tok, texts, pairs, is_split_into_words, allowed_special, disallowed_special, dropout_rng, "strict"
-    )
-    rows = _finished(tok, encoded, add_special_tokens, cut, padding)
+    c = encoder_of(tok, allowed_special=allowed_special)
+    encoded = _encoded(c, texts, pairs, is_split_into_words, disallowed_special, dropout_rng, "strict")
+    rows = _finished(c, encoded, add_special_tokens, cut, padding)
     is_row, is_matrix = alone and return_tensors is None, return_tensors is not None
     return _batch(rows, wanted, is_row, return_overflowing_tokens, is_matrix)
 

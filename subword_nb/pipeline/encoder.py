@@ -33,7 +33,7 @@ from subword_nb.pipeline.engine import (
     refuse_texts,
     rows_of_bytes,
 )
-from .processors import Processor
+from .processors import Frame, Processor, frame_of
 from .thresholds import SIZES
 from .vocab import AddedToken
 from ..text.protocols import Model
@@ -268,6 +268,7 @@ class Encoder(Compiled):
         self._quick_has_kernels = False
         self._bulk: BulkTier | None = None
         self._stays_general = False  # True: its plan has no spans of bytes
+        self._frames: dict[bool, Frame | None] = {}  # Without special tokens and with them
 
     def __repr__(self):
         return f"Encoder({self.parts.model!r}, {self.path})"
@@ -310,9 +311,20 @@ class Encoder(Compiled):
     ) -> "Encoder":  # Shares all caches
         "The encoder with another post-processor, truncation or padding."
         new = copy(self)
-        new.parts, new._frame = parts, None
+        new.parts, new._frame, new._frames = parts, None, {}
         new.quick, new._quick_has_kernels = new._first_quick, False
         return new
+
+    def frame(
+        self,
+        *,
+        add_special_tokens: bool = True,  # False leaves the special tokens out
+    ) -> Frame | None:  # None: each text must be processed by itself
+        "What the post-processor puts around every text, determined once."
+        key = bool(add_special_tokens)
+        if key not in self._frames:
+            self._frames[key] = frame_of(self.parts.post_processor, add_special_tokens=key)
+        return self._frames[key]
 
     def _first_quick(self, text):
         "Make the fast path when it is first used."

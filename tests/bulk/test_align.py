@@ -156,22 +156,24 @@ def test_generated_texts(name, shared_file):
 
 
 def check_batch(tok, batch, add=True, limit=None, direction="right"):
-    "Several texts at once: ids and offsets are those of each text; is the batch certain?"
+    "Several texts at once: ids and offsets are those of each text; those which are not certain."
     found = align_texts(encoder_of(tok), batch, add_special_tokens=add, limit=limit, direction=direction)
-    if found is None:
-        return False
+    missed = [text for text, row in zip(batch, found, strict=True) if row is None]
     n = tok.post_processor.n_added(False) if add and tok.post_processor else 0
     cut = Truncation(limit + n, direction=direction) if limit else None
     tok.truncation = cut
     try:
-        for text, (ids, offsets) in zip(batch, found, strict=True):
+        for text, row in zip(batch, found, strict=True):
+            if row is None:
+                continue
+            ids, offsets = row
             wanted = pipeline.align(tok, text, add_special_tokens=add)
             inside = [k for k, special in enumerate(wanted.special_tokens_mask) if not special]
             assert ids.tolist() == [wanted.ids[k] for k in inside], text
             assert [tuple(o) for o in offsets.tolist()] == [wanted.offsets[k] for k in inside], text
     finally:
         tok.truncation = None
-    return True
+    return missed
 
 
 BATCHES = ["gpt2", "bert-base-uncased", "roberta-base", "t5-small"]
@@ -180,13 +182,22 @@ BATCHES = ["gpt2", "bert-base-uncased", "roberta-base", "t5-small"]
 @pytest.mark.parametrize("name", BATCHES)
 def test_several_texts_in_one_pass(name, shared_file):
     tok, rng = load(shared_file, f"vocab/{name}/tokenizer.json".removeprefix("vocab/")), fresh("batch", name)
-    several, certain = texts(N // 2, 7), 0
+    several, missed = texts(N // 2, 7), []
     batches = [several[a : a + 6] for a in range(0, len(several), 6)]
     for batch in batches:
         limit, direction = rng.choice([None, 1, 3, 8]), rng.choice(["left", "right"])
-        certain += check_batch(tok, batch, rng.random() < 0.7, limit, direction)
-    assert certain > len(batches) // 3, f"{certain} of {len(batches)}"
+        missed += check_batch(tok, batch, rng.random() < 0.7, limit, direction)
+    assert len(missed) <= len(several) // 10, f"{len(missed)} of {len(several)}: {missed[:5]}"
+    # a text that is not certain among others is not certain alone, either
+    assert all(align_long(encoder_of(tok), text) is None for text in missed[:20])
     assert align_texts(encoder_of(tok), []) == []
+
+
+def test_only_an_uncertain_text_is_left_to_the_pipeline(shared_file):
+    tok = load(shared_file, "t5-small/tokenizer.json")
+    batch = ["hugs", "", "!\u200bS</s>\x07 \ufefftheが", "née 你</s>pug", "hug"]
+    assert len(check_batch(tok, batch)) == 1
+    assert [row is None for row in align_texts(encoder_of(tok), batch)] == [False, False, True, False, False]
 
 
 @pytest.mark.slow

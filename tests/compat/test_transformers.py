@@ -417,7 +417,7 @@ M.BatchEncoding({"input_ids": [[1]]}).nonsense""".splitlines()
 
 
 @pytest.mark.peers
-@pytest.mark.parametrize("name", ["gpt2", "bert-base-uncased", "roberta-base"])
+@pytest.mark.parametrize("name", ["gpt2", "bert-base-uncased", "roberta-base", "t5-small"])
 def test_batches_with_offsets_are_the_same(theirs, shared_file, tmp_path, monkeypatch, name):
     "Batches that kernels encode."
     from subword_nb.pipeline.thresholds import SIZES
@@ -436,7 +436,8 @@ def test_batches_with_offsets_are_the_same(theirs, shared_file, tmp_path, monkey
         {"truncation": True, "max_length": 9, "return_tensors": "np", "padding": True},
     ):
         ref.truncation_side = ours.truncation_side = rng.choice(["left", "right"])
-        rows = [" ".join(text(rng) for _ in range(3)) for _ in range(60)] + ["", "hug"]
+        rows = [" ".join(text(rng) for _ in range(3)) for _ in range(60)]
+        rows += ["", "hug", "!\u200bS</s>\x07 \ufefftheが", "hug"]  # T5's places of the third are not certain
         assert ours._tokenizer.encode_places(rows[-3:]) is not None
         found, wanted = (t(rows, return_offsets_mapping=True, **options) for t in (ours, ref))
         assert plain(found) == plain(wanted) and list(found) == list(wanted), options
