@@ -442,8 +442,10 @@ def finish_batch(
     out = []
     for texts, encodings in rows:
         if frame is None or len(texts) > 1 or not isinstance(texts[0], str):
-            how = {"add_special_tokens": add_special_tokens, "truncation": truncation}
-            out.append(finish(c.parts, texts, encodings, **how))
+            found = finish(
+                c.parts, texts, encodings, add_special_tokens=add_special_tokens, truncation=truncation
+            )
+            out.append(found)
             continue
         if truncation is not None:
             encodings = truncate_pair(encodings, truncation, n_added=n_added)

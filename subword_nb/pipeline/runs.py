@@ -628,6 +628,24 @@ def _make_scratch(table):
     table.scratch = held, np.frombuffer(held, np.uint8), np.empty(len(held), np.uint32), out, memoryview(out)
     return table.scratch
 
+# %% ../../nbs/pipeline/09_runs.ipynb #5c1e7a90
+def _ids_by_parts(bulk, encode_short, text):
+    "The ids of a short text with added tokens or forbidden spellings; None if it is better encoded as a block."
+    if bulk.matcher and sum(text.count(head.decode()) for head in bulk.matcher.heads) > SIZES.few_added:
+        return None
+    ids, dummy_prefix, table = [], bulk.spans.dummy_prefix, bulk.take_table(len(text))
+    for part, first, known in _parts(bulk, text):
+        if known is None:
+            data = part.encode()
+            if dummy_prefix:
+                data = dummy_prefix(data, first) + data
+            if len(data) > SIZES.scratch_bytes:
+                return None  # with its prefix it does not fit into the scratch buffers
+            known = encode_short(data, table)
+        ids += known
+    bulk.give_back(table)
+    return ids
+
 # %% ../../nbs/pipeline/09_runs.ipynb #ceadf3ad
 def kernel_fast_path(
     bulk: BulkTier,  # Of a tokenizer
@@ -655,9 +673,6 @@ def kernel_fast_path(
             ids = without(text)
             if ids is not None:
                 return ids
-        for char in rare:
-            if char in text and any(spelling in text for spelling in invalid):
-                return None
         try:
             data = text.encode()
         except UnicodeEncodeError:
@@ -666,13 +681,20 @@ def kernel_fast_path(
             data = dummy_prefix(data, True) + data
         if len(data) > limit:
             return None
-        try:
-            table = tables.pop()
-        except IndexError:
-            table = SpanTable(longest=SIZES.longest)
-        ids = encode_short(data, table)
-        if len(tables) < kept:
-            tables.append(table)
+        for char in rare:
+            if char in text and any(spelling in text for spelling in invalid):
+                ids = _ids_by_parts(bulk, encode_short, text)
+                if ids is None:
+                    return None
+                break
+        else:
+            try:
+                table = tables.pop()
+            except IndexError:
+                table = SpanTable(longest=SIZES.longest)
+            ids = encode_short(data, table)
+            if len(tables) < kept:
+                tables.append(table)
         return [*prefix_ids, *ids, *suffix_ids] if prefix_ids or suffix_ids else ids
 
     return short

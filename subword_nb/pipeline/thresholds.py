@@ -22,6 +22,7 @@ SIZES = SimpleNamespace(
     longest=1 << 16,  # Bytes of the longest span that is cached; longer ones are encoded in pieces
     python=1 << 24,  # Bytes of the longest span that Python encodes where no kernel encodes it in pieces
     tables=32,  # Tables of spans that are kept for later threads
+    few_added=64,  # Short texts with more added tokens are encoded as blocks
     scratch_bytes=1 << 14,  # Bytes of the longest text that fits into the scratch buffers of a table
     section=1 << 23,  # Bytes of a long document that are encoded at a time
     cached_spans=1 << 18,  # A cache of spans is emptied when it reaches this number

@@ -619,6 +619,18 @@ def test_short_texts(name, shared_file):
         tok.encode("a text " * 30 + "\ud800")
 
 
+def test_short_texts_with_added_tokens_take_the_fast_path(shared_file, always):
+    for name, token in (
+        ("gpt2/tokenizer.json", "<|endoftext|>"),
+        ("bert-base-uncased/tokenizer.json", "[MASK]"),
+    ):
+        tok = loaded(shared_file, name)
+        fast_path = choose_fast_path(encoder_of(tok), bulk=encoder_of(tok).bulk)
+        for text in (token, f"a {token} née{token}", f"{token}\n{token} it's " * 20, "x" * 999 + token):
+            assert fast_path(text) == encode_general(tok, text), (name, text)
+        assert fast_path(token * (blocks.SIZES.few_added + 1)) is None
+
+
 def test_short_texts_follow_the_tokenizer():
     from subword_nb.pipeline.encoding import Truncation
 
