@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['Letters', 'BPESpanEncoder', 'SentencePieceBPESpanEncoder', 'joins_at_space', 'raw_prefix', 'piece_spans',
-           'PairSpanEncoder', 'joined_bytes', 'first_stage', 'PartsSpanEncoder', 'byte_span_encoder']
+           'PairSpanEncoder', 'joined_bytes', 'first_stage', 'PartsSpanEncoder', 'parts_encoder', 'byte_span_encoder']
 
 # %% ../../nbs/bpe/06_span_encoder.ipynb #7cffab5d
 import re
@@ -801,6 +801,17 @@ class PartsSpanEncoder:
         extra: np.ndarray,  # (m,) uint32, receives `LEFT` or 0
     ):
         "The ids of spans."
+        found = self.part_ids(buffer, at, length, m)
+        _join_parts(found.out, found.ends, m, self.apart, self.slots, self.made, ids, bounds, extra)
+
+    def part_ids(
+        self,
+        buffer: np.ndarray,  # uint8, with the spans
+        at: np.ndarray,  # int64, where they begin
+        length: np.ndarray,  # int64, their lengths
+        m: int,  # How many there are
+    ) -> IdBuffer:  # The ids of all parts, not joined; its `ends` are those of the spans
+        "The ids of the parts of spans."
         n = int(length[:m].sum()) + m
         text = np.full(n + 2 * HEAD, 255, np.uint8)
         _lay_out(buffer, at, length, m, text)
@@ -814,7 +825,7 @@ class PartsSpanEncoder:
         encode_spans(text, starts, k, table, found, self._part_kernel, self._encode_part)
         if len(self.tables) < _TABLES:
             self.tables.append(table)
-        _join_parts(found.out, found.ends, m, self.apart, self.slots, self.made, ids, bounds, extra)
+        return found
 
     def _part_kernel(self, *given):
         "The ids of new parts."
@@ -838,6 +849,26 @@ class PartsSpanEncoder:
         return None if self.long is None else self.long.long_span(span, sums=sums)
 
 # %% ../../nbs/bpe/06_span_encoder.ipynb #f2bb5445
+def parts_encoder(
+    first: Any,  # A byte-level `BPE`: the rules of the first stage
+    pre: PreTokenizer,  # Spells texts
+    whole: BPESpanEncoder,  # The encoder of all rules
+) -> PartsSpanEncoder:  # Parts end where no rule of the first stage joins two bytes
+    "The encoder of spans in parts."
+    joins = joined_bytes((from_visible(a), from_visible(b)) for a, b in first.merges)
+    joins[255] = joins[:, 255] = False  # separators
+    table = joins.ravel()
+
+    def scan(text, n, last, starts):
+        return _cut_parts(text, n, table, starts)
+
+    def encode_part(part):
+        return first.encode(to_visible(part))
+
+    rules = whole.tables.slots, whole.tables.made
+    return PartsSpanEncoder(BPESpanEncoder(first, pre), encode_part, scan, rules, long=whole)
+
+# %% ../../nbs/bpe/06_span_encoder.ipynb #c43e40f2
 def byte_span_encoder(
     model: Any,  # A byte-level `BPE`, without dropout
     pre: PreTokenizer,  # Splits and spells texts
@@ -850,16 +881,4 @@ def byte_span_encoder(
     if not size:
         return whole
     first = replace(model, merges=list(model.merges[:size]))
-    joins = joined_bytes((from_visible(a), from_visible(b)) for a, b in first.merges)
-    joins[255] = joins[:, 255] = False  # separators
-    table = joins.ravel()
-
-    def scan(text, n, last, starts):
-        return _cut_parts(text, n, table, starts)
-
-    def encode_part(part):
-        return first.encode(to_visible(part))
-
-    return PartsSpanEncoder(
-        BPESpanEncoder(first, pre), encode_part, scan, (whole.tables.slots, whole.tables.made), long=whole
-    )
+    return parts_encoder(first, pre, whole)

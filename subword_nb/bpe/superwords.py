@@ -82,47 +82,25 @@ def _check_stages(vocab_size, superwords, options):
         )
 
 # %% ../../nbs/bpe/08_superwords.ipynb #6721671a
-def _parts(data, bounds, merges):
-    "Where the parts of wide pretokens begin that are encoded independently, and the end of the last one."
+def _part_ids(rules, wide):
+    "The ids of all wide pretokens, and where each begins among them; by kernels, with a cache of parts."
     import numpy as np
 
-    from subword_nb.bpe.span_encoder import joined_bytes
-
-    cut = np.ones(len(data) + 1, np.bool_)
-    joins = joined_bytes(merges)
-    for a in range(0, len(data) - 1, WORK):
-        some = data[a : a + WORK + 1]
-        cut[a + 1 : a + len(some)] = ~joins[some[:-1], some[1:]]
-    cut[bounds] = True
-    return np.flatnonzero(cut)
-
-# %% ../../nbs/bpe/08_superwords.ipynb #83b6c22a
-def _encode_parts(rules, data, starts):
-    "The ids of the parts of a text of bytes, one after the other."
-    import numpy as np
-
-    from subword_nb.bpe.span_encoder import BPESpanEncoder
+    from subword_nb.bpe.span_encoder import BPESpanEncoder, parts_encoder
 
     ids = {to_visible(p): i for i, p in enumerate(rules.pieces) if isinstance(p, bytes)}
     model = BPE(ids, Rules("\n".join([f"{to_visible(a)} {to_visible(b)}" for a, b in rules.merges])))
-    encoder = BPESpanEncoder(model, wide_pretokenizer())
-    margin = np.full(128, 0xFF, np.uint8)
-    buffer, length = np.concatenate([margin, data, margin]), np.diff(starts)
-    out = []
-    for a in range(0, len(length), WORK // 4):
-        at, lengths = 128 + starts[:-1][a : a + WORK // 4], length[a : a + WORK // 4]
-        found = np.empty(4 * int(lengths.sum()) + 16 * len(lengths), np.uint32)
-        ends, left = np.zeros(len(lengths) + 1, np.int64), np.zeros(len(lengths), np.uint32)
-        encoder.span_kernel(buffer, at, lengths, len(lengths), found, ends, left)
-        if not left.any():
-            out.append(found[: ends[-1]].astype(np.int32))
-            continue
-        for k in range(len(lengths)):  # a part too long for the kernel's windows is left to Python
-            part = found[ends[k] : ends[k + 1]]
-            if left[k]:
-                part = model.encode(to_visible(buffer[at[k] : at[k] + lengths[k]].tobytes()))
-            out.append(np.array(part, np.int32))
-    return np.concatenate(out) if out else np.zeros(0, np.int32)
+    pre = wide_pretokenizer()
+    encoder = parts_encoder(model, pre, BPESpanEncoder(model, pre))
+    begins, length = wide.bounds[:-1], np.diff(wide.bounds)
+    out, ends, n, a = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)], 0, 0
+    while a < len(length):
+        b = max(a + 1, int(np.searchsorted(wide.bounds, wide.bounds[a] + WORK, "right")) - 1)
+        found = encoder.part_ids(wide.data, begins[a:b], length[a:b], b - a)
+        out.append(found.out[: found.state[0]].astype(np.int32))
+        ends.append(n + found.ends[: b - a])
+        n, a = n + len(out[-1]), b
+    return np.concatenate(out), np.concatenate(ends)
 
 # %% ../../nbs/bpe/08_superwords.ipynb #e7122547
 def _wide_ids(rules, wide_counts, bulk):
@@ -131,10 +109,8 @@ def _wide_ids(rules, wide_counts, bulk):
 
     if bulk and rules.merges:
         wide = wide_counts if isinstance(wide_counts, FlatCounts) else flatten_counts(wide_counts)
-        ids = _encode_parts(rules, wide.data, _parts(wide.data, wide.bounds, rules.merges))
-        size = np.array([len(p) for p in rules.pieces], np.int64)
-        place = np.concatenate([np.zeros(1, np.int64), np.cumsum(size[ids])])
-        return ids, np.searchsorted(place, wide.bounds), np.asarray(wide.counts, np.int64)
+        if not (wide.data == 0xFF).any():  # which separates spans, and is not in UTF-8
+            return *_part_ids(rules, wide), np.asarray(wide.counts, np.int64)
     found = wide_counts.to_dict() if isinstance(wide_counts, FlatCounts) else wide_counts
     piece2id = {p: i for i, p in enumerate(rules.pieces)}
     table = merge_table(rules.merges, piece2id=piece2id)
@@ -147,54 +123,45 @@ _BUCKETS = 24  # At most 2**24 hashes of pairs
 
 
 def _neighbours(ids, bounds, weight):
-    "The hash of each id with the next (the last one has none), and how often each hash occurs, weighted."
+    "The hash of each id with the next, and how often each hash occurs, weighted."
     import numpy as np
 
+    from subword_nb.bpe.train_kernels import count_neighbours
+
     bits = min(_BUCKETS, max(10, len(ids).bit_length()))
-    hashes = np.zeros(max(0, len(ids) - 1), np.uint32)
-    total = np.zeros(1 << bits)
-    inside = np.ones(len(ids), np.bool_)
-    inside[bounds[1:] - 1] = False
-    weights = np.repeat(weight, np.diff(bounds)) * inside
-    for a in range(0, len(hashes), WORK):
-        left, right = (
-            ids[a : a + WORK + 1][:-1].astype(np.uint64),
-            ids[a + 1 : a + WORK + 1].astype(np.uint64),
-        )
-        mixed = (left * np.uint64(0x9E3779B97F4A7C15) + right) * np.uint64(0xC2B2AE3D27D4EB4F)
-        hashes[a : a + WORK] = mixed >> np.uint64(64 - bits)
-        total += np.bincount(hashes[a : a + WORK], weights[:-1][a : a + WORK], 1 << bits)
-    return hashes, total
+    hashes, total = np.zeros(len(ids), np.uint32), np.zeros(1 << bits)
+    count_neighbours(ids, bounds, weight, bits, hashes, total)
+    return hashes[:-1], total
 
 # %% ../../nbs/bpe/08_superwords.ipynb #af6de397
 def frequent_runs(
     ids: Any,  # NumPy array, int32: the ids of all wide pretokens, one after the other
     bounds: Any,  # int64, n + 1: where each begins
     weight: Any,  # int64, n: how often each occurs
-    neighbours: tuple,  # Hash of each id with the next, and how often each hash occurs
+    neighbours: tuple,  # A number for each id with the next, and how often each number occurs
     least: int,  # Ids that are neighbours less often are separated
 ) -> tuple:  # ids, bounds and counts of the distinct runs of two or more ids, in first-seen order
     "Cut wide pretokens where nothing frequent crosses, and count what is left."
     import numpy as np
 
-    hashes, total = neighbours
+    from subword_nb.bpe.train_kernels import count_equal_runs
+
+    numbers, total = neighbours
     cut = np.ones(len(ids) + 1, np.bool_)
-    cut[1:-1] = (total < least)[hashes]
+    cut[1:-1] = (total < least)[numbers]
     cut[bounds] = True
     starts = np.flatnonzero(cut)
     long = np.flatnonzero(np.diff(starts) > 1)
-    counts = weight[np.searchsorted(bounds, starts[long], "right") - 1]
-    blob, found = ids.tobytes(), dict[bytes, int]()
-    begins, ends = 4 * starts[long], 4 * starts[long + 1]
-    for a, b, n in zip(begins.tolist(), ends.tolist(), counts.tolist(), strict=True):
-        run = blob[a:b]
-        found[run] = found.get(run, 0) + n
-    lengths = np.array([len(run) // 4 for run in found], np.int64)
-    return (
-        np.frombuffer(b"".join(found), np.int32),
-        np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]),
-        np.array([*found.values()], np.int64),
-    )
+    starts, ends = starts[long], starts[long + 1]
+    counts = weight[np.searchsorted(bounds, starts, "right") - 1]
+    slots, first = np.full(2 << len(starts).bit_length(), -1, np.int32), np.empty(len(starts), np.int64)
+    n = count_equal_runs(ids, starts, ends, counts, slots, first)
+    starts, ends = starts[first[:n]], ends[first[:n]]
+    kept = np.zeros(len(ids) + 1, np.int8)
+    kept[starts] = 1
+    kept[ends] -= 1
+    kept = np.cumsum(kept, dtype=np.int8)[:-1].astype(np.bool_)
+    return ids[kept], np.concatenate([[0], np.cumsum(ends - starts)]), counts[:n]
 
 # %% ../../nbs/bpe/08_superwords.ipynb #a67f8e75
 def _learn_runs(runs, pieces, vocab_size, bulk, progress, on_progress, options):

@@ -7,7 +7,8 @@ __all__ = ['PAIR', 'LENGTH', 'WORD', 'PLACE_WIDTH', 'MERGE_LEFT', 'MERGE_RIGHT',
            'OCCURRENCES', 'NOTES', 'HEAP', 'PIECES', 'MERGES', 'WORDS', 'THRESHOLD', 'NEED', 'LOOKS', 'PLACES_NEEDED',
            'TEXT_NEEDED', 'SYMBOLS', 'COUNTERS', 'MIN_FREQUENCY', 'MAX_LENGTH', 'TIE', 'BYTEWISE', 'TIE_RULES', 'FIRST',
            'IDS', 'BYTES', 'LARGEST', 'MIX', 'LOW', 'EVERYTHING', 'FULL', 'ENDED', 'GROW', 'PAUSED', 'State',
-           'count_words', 'file_words', 'sift_up', 'sift_down', 'shell_sort', 'fill_tables', 'learn', 'replay']
+           'count_words', 'file_words', 'sift_up', 'sift_down', 'shell_sort', 'fill_tables', 'learn', 'replay',
+           'count_neighbours', 'count_equal_runs']
 
 # %% ../../nbs/bpe/01_train_kernels.ipynb #ada8f99a
 from functools import partial
@@ -639,3 +640,69 @@ def replay(
             return GROW
         s.counter[LOOKS] += 1
     return FULL
+
+# %% ../../nbs/bpe/01_train_kernels.ipynb #b6cacf7c
+@_entry("int32[:], int64[:], int64[:], int64, uint32[:], float64[:]")
+def count_neighbours(
+    ids: np.ndarray,  # int32, of all sentences, one after the other
+    bounds: np.ndarray,  # (n + 1,) int64: where each sentence begins
+    weight: np.ndarray,  # (n,) int64: how often each occurs
+    bits: int,  # Length of a hash
+    hashes: np.ndarray,  # (ids,) uint32: receives the hash of each id with the next in its sentence
+    total: np.ndarray,  # (2**bits,) float64: receives how often each hash occurs
+) -> None:
+    "Count each id with the next, by a hash."
+    shift = np.uint64(64 - bits)
+    for j in range(len(weight)):
+        for i in range(bounds[j], bounds[j + 1] - 1):
+            x = np.uint64(ids[i]) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(ids[i + 1])
+            hashes[i] = (x * np.uint64(0xC2B2AE3D27D4EB4F)) >> shift
+            total[hashes[i]] += weight[j]
+
+# %% ../../nbs/bpe/01_train_kernels.ipynb #327b9480
+@_kernel
+def _hash_run(ids, a, b):
+    "A hash of ids[a:b]."
+    h = np.uint64(b - a)
+    for i in range(a, b):
+        h = (h ^ np.uint64(ids[i])) * np.uint64(0x9E3779B97F4A7C15)
+        h ^= h >> np.uint64(29)
+    return h
+
+
+@_kernel
+def _equal_runs(ids, a, b, c, d):
+    "Is ids[a:b] equal to ids[c:d]?"
+    if b - a != d - c:
+        return False
+    i = 0
+    while i < b - a and ids[a + i] == ids[c + i]:
+        i += 1
+    return i == b - a
+
+
+@_entry("int32[:], int64[:], int64[:], int64[:], int32[:], int64[:]")
+def count_equal_runs(
+    ids: np.ndarray,  # int32
+    starts: np.ndarray,  # (n,) int64: where each run begins in `ids`
+    ends: np.ndarray,  # (n,) int64: where it ends
+    count: np.ndarray,  # (n,) int64: how often each occurs; becomes the counts of distinct ones
+    slots: np.ndarray,  # int32, all -1: a power of two, more than n
+    first: np.ndarray,  # (n,) int64: receives the numbers of the distinct runs, in order
+) -> int:  # How many are distinct
+    "Add up the counts of equal runs."
+    mask, distinct = np.uint64(len(slots) - 1), 0
+    for j in range(len(starts)):
+        h = _hash_run(ids, starts[j], ends[j]) & mask
+        while slots[h] >= 0:
+            k = first[slots[h]]
+            if _equal_runs(ids, starts[j], ends[j], starts[k], ends[k]):
+                break
+            h = (h + np.uint64(1)) & mask
+        if slots[h] < 0:
+            slots[h], first[distinct] = distinct, j
+            n, distinct = count[j], distinct + 1
+            count[distinct - 1] = n  # of a run that was read before
+        else:
+            count[slots[h]] += count[j]
+    return distinct

@@ -8,7 +8,7 @@ from seeds import TEXTS, fresh
 
 from subword_nb import Tokenizer
 from subword_nb.bpe.span_encoder import PartsSpanEncoder
-from subword_nb.bpe.superwords import superword_train, wide_pretokenizer
+from subword_nb.bpe.superwords import superword_train, superword_train_ref, wide_pretokenizer
 from subword_nb.bpe.trainer import bpe_train
 from subword_nb.core.jit import available
 from subword_nb.corpus.segmentation import SegmentationPlan
@@ -75,3 +75,13 @@ def test_runs_give_what_the_whole_text_gives(name, shared_file):
     assert found.pieces == whole.pieces
     assert found.merges == whole.merges
     assert found.counts[len(first.merges) :] == whole.counts[len(first.merges) :]
+
+
+@pytest.mark.skipif(not available(), reason="kernels are compared")
+def test_bytes_that_separate_spans_are_learned_too():
+    narrow = {b"\xff\xfe": 3, b" \xff": 5, b" a": 4}
+    wide = {b"\xff\xfe \xff a": 3, b" \xff a\xff": 2, b"\xff": 1}
+    for size in (5, 7, 9, 11):
+        how = {"superwords": min(size, 6), "initial_alphabet": BYTES[:1]}
+        found = superword_train(narrow, wide, size, bulk=True, **how)
+        assert found == superword_train_ref(narrow, wide, size, **how)
