@@ -19,6 +19,7 @@ from ..core.unicode import CHAR2BYTE, encode_text, from_visible, to_visible
 from .training_history import merge_history, never_merged, symbol_counts
 from .variant_history import event_history, never_made
 from ..train.trace import TrainingTrace, load_trace
+from ..unigram.mingram import mingram_score
 from ..unigram.reference import best_pieces
 
 # %% ../../nbs/insight/05_explain_training.ipynb #03139daa
@@ -265,6 +266,32 @@ def _path_kind(trace, piece):
         rounds=len(bars) - 1,
     )
 
+# %% ../../nbs/insight/05_explain_training.ipynb #73f01ddd
+def _mingram_kind(trace, piece):
+    "Kind and facts of a piece of MinGram."
+    f, uses = trace.facts, trace.arrays["uses"]
+    seeds = f["seeds"]
+    if piece not in seeds:
+        n = _occurrences(trace, piece)
+        if not n:
+            raise _unknown(trace, piece, "it occurs in no pretoken")
+        return "never", dict(occurrences=n, why="merges", seeds=len(seeds))
+    i, weight = seeds.index(piece), f["options"].get("weight", 1e-5)
+    if len(piece) == 1:
+        return "alphabet", dict(count=_occurrences(trace, piece), rank=None, of=None, asked=None, limit=None)
+    total = int(uses[2].sum())
+    left = [k for k, p in enumerate(seeds) if len(p) > 1 and uses[2, k]]
+    left.sort(key=lambda k: (-mingram_score(int(uses[2, k]), total, weight=weight), k))
+    learned = [p for p in seeds if len(p) > 1]
+    return "used", dict(
+        merge=learned.index(piece) + 1,
+        of=len(learned),
+        uses=uses[:, i].tolist(),
+        rank=left.index(i) + 1 if i in left else None,
+        left=len(left),
+        selected=sum(seeds[k] in f["pieces"] for k in left),
+    )
+
 # %% ../../nbs/insight/05_explain_training.ipynb #73309ea4
 @dataclass(frozen=True, repr=False)
 class TrainingExplanation:
@@ -452,6 +479,17 @@ def _say_substring(e, who, f):
         return f"{begin} It stayed to the end, after {n} round{'s' * (n != 1)}: {without}."
     return f"{begin} It fell in round {f['fell']} of {n}: {without}, and {f['bar']:,} without the cheapest that stayed."
 
+# %% ../../nbs/insight/05_explain_training.ipynb #7d2a87c2
+def _say_used(e, who, f):
+    "The sentences about a piece that MinGram's BPE learned."
+    first, *after = f["uses"]
+    begin = f"{who} was piece {f['merge']:,} of {f['of']:,} that BPE learned, with the count {first:,}."
+    if 0 in after:
+        return f"{begin} It fell in pass {after.index(0) + 1}: no best segmentation used it."
+    used = f"{begin} The best segmentations used it {_times(after[0])}, and in the second pass {_times(after[1])}."
+    chosen = "selected" if f["rank"] <= f["selected"] else "not selected"
+    return f"{used} It was {chosen}: its score has rank {f['rank']:,} of {f['left']:,}, and {f['selected']:,} were wanted."
+
 # %% ../../nbs/insight/05_explain_training.ipynb #f258d298
 def _say_word(e, who, f):
     "The sentences of a word."
@@ -500,6 +538,8 @@ def _say_no_seed(e, f):
             f"{occurs} the characters that have pieces are covered without it, "
             "or it is given as a piece that is not learned."
         )
+    if f["why"] == "merges":
+        return f"{occurs} is none of the {f['seeds']:,} pieces that BPE learned."
     if f["why"] == "count":
         return f"{occurs} its count was not among the {f['seeds']:,} highest."
     return (
@@ -533,6 +573,7 @@ _SAYINGS = {
     "fell": _say_fell,
     "word": _say_word,
     "substring": _say_substring,
+    "used": _say_used,
     "never": _say_never,
     "special": lambda e, who, f: f"{who} is a special token, given to training and not learned.",
     "defined": lambda e, who, f: f"{who} is a user-defined piece, given to training and not learned.",
@@ -678,6 +719,7 @@ def _plot(e, ax):
 # %% ../../nbs/insight/05_explain_training.ipynb #c5133095
 _KINDS = {
     "pathpiece": _path_kind,
+    "mingram": _mingram_kind,
     "bpe": _merge_kind,
     "wordpiece": _merge_kind,
     "events": _event_kind,
@@ -688,7 +730,7 @@ _KINDS = {
 
 def _spelling(tok, trace, piece):
     "A piece as the model spells it."
-    in_bytes = trace.counts.bytewise or trace.facts["kind"] == "pathpiece"
+    in_bytes = trace.counts.bytewise or trace.facts["kind"] in ("pathpiece", "mingram")
     if isinstance(piece, int) and not isinstance(piece, bool):
         found = {i: p for p, i in tok.piece2id.items()}.get(piece)
         if found is None:

@@ -218,6 +218,9 @@ def _checked(trace):
             raise ValueError("seeds, their rounds and their increases must fit together")
         if n and not -1 <= a["fell"].min() <= a["fell"].max() < rounds:
             raise ValueError("a seed must be dropped in a round")
+    elif f["kind"] == "mingram":
+        if a["uses"].shape != (3, len(f["seeds"])) or not {*pieces} - {*f["special"]} <= {*f["seeds"]}:
+            raise ValueError("pieces and their counts must fit together")
     elif f["kind"] != "wordlevel":
         raise ValueError(f"kind must be one of this version, got {f['kind']!r}")
     return trace
@@ -263,6 +266,7 @@ class Recorder:
         self.final: Any = None
         self.substrings: list = []  # of PathPiece's trainer
         self.dropping: list = []  # its rounds
+        self.used: list = []  # the counts of MinGram's trainer
 
     def __call__(self, done, total, what, state):
         "Keep the function that makes the last snapshot; pass the call on."
@@ -298,6 +302,13 @@ class Recorder:
         "Record a round of PathPiece's trainer."
         self.substrings = seeds
         self.dropping.append((alive, increase, dropped))
+
+    def after_counts(
+        self,
+        often: dict,  # Pieces that are left, and how often each is used
+    ) -> None:
+        "Record a pass of MinGram's trainer."
+        self.used.append(often)
 
     def trace(
         self,
@@ -424,6 +435,10 @@ def _kept(recorder, facts, worth):
         return facts, dict(merges=merges, worth=worth)
     if recorder.dropping:
         return facts | dict(kind="pathpiece", seeds=recorder.substrings), _kept_rounds(recorder)
+    if recorder.used:
+        first, *_ = recorder.used
+        uses = [[often.get(p, 0) for p in first] for often in recorder.used]
+        return facts | dict(kind="mingram", seeds=[*first]), dict(uses=np.array(uses, np.int64))
     if recorder.seeds is None:
         return facts | dict(kind="wordlevel"), {}
     s = recorder.seeds

@@ -865,7 +865,7 @@ def learn_mingram(
     surplus: float = 0.1,  # Additional pieces that BPE learns first, as a share of those besides the bytes
     weight: float = 1e-5,  # Of the log probability, beside the number of tokens
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
-    on_progress: Callable | None = None,  # Not used
+    on_progress: Callable | None = None,  # Not called; a recorder of a trace gets the counts of pieces
     resume: Any = None,  # Not used: learning begins again with the saved counts
 ) -> Learned:  # Model, decoder, how it ended
     "Learn a Unigram model whose segmentations have the fewest tokens."
@@ -877,6 +877,7 @@ def learn_mingram(
         surplus=surplus,
         weight=weight,
         progress=progress,
+        on_counts=getattr(on_progress, "after_counts", None),
     )
     scores = [lasting_score(score) for score in found.scores]
     model = Unigram(_numbered(found.pieces), scores, unk_piece)
@@ -1068,8 +1069,6 @@ def train(
         )
     options = _checked_options(algorithm, options)
     specials = _special_tokens(special_tokens, unk_piece)
-    if trace and algorithm == "mingram":
-        raise ValueError(f"trace must be left out for {algorithm}, got {trace!r}")
     bytewise = RECIPES[algorithm] is learn_bpe and spells_bytes(pre)
     _check_size(vocab_size, specials, bytewise, options)
     superwords = options.get("superwords") is not None

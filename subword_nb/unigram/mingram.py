@@ -7,7 +7,7 @@ __all__ = ['mingram_score', 'MinGram', 'best_segmentation_ref', 'mingram_train_r
 
 # %% ../../nbs/unigram/16_mingram.ipynb #f900dece
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -125,6 +125,8 @@ def mingram_train(
     surplus: float = 0.1,  # How many more pieces BPE learns, as a share of those besides the characters
     weight: float = 1e-5,  # Of the log probability
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
+    # Called as `on_counts(often)` with the counts of all pieces: those by BPE's merges, then after each pass
+    on_counts: Callable | None = None,
 ) -> MinGram:  # As `mingram_train_ref` gives it
     "MinGram with the trainer of BPE and the model of Unigram."
     counts, specials = counts.to_dict() if isinstance(counts, FlatCounts) else counts, list(special_tokens)
@@ -134,8 +136,11 @@ def mingram_train(
     size = len(letters) + int((1 + surplus) * more)
     rules = bpe_train(counts, size, initial_alphabet=letters, progress=progress)
     often = _bpe_uses(counts, rules)
-    for _ in range(2):
-        often = _recount(counts, often, {*letters}, _segmenter(_scores(often, weight)))
+    for pass_left in (2, 1, 0):
+        if on_counts is not None:
+            on_counts(often)
+        if pass_left:
+            often = _recount(counts, often, {*letters}, _segmenter(_scores(often, weight)))
     return _finished(often, specials, letters, vocab_size, weight, rules.ended)
 
 
