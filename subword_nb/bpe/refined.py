@@ -257,7 +257,7 @@ class EventTables:
 
 # %% ../../nbs/bpe/11_refined.ipynb #c1436fdd
 def replay_events(
-    symbols: list,  # The base symbols of one pretoken
+    symbols: list,  # The base symbols of one pretoken, of length 1 each
     events: Any,  # All events, or the tables that a model made of them
     *,
     happened: list | None = None,  # Takes (number of the event, index of its first base symbol)
@@ -266,7 +266,6 @@ def replay_events(
     tables = events if isinstance(events, EventTables) else EventTables(events)
     at: list = list(symbols)  # the symbol that begins at each place; None inside a symbol
     n = len(at)
-    size = {}  # of the symbols that are not base symbols, in places
     after, before = list(range(1, n + 1)), list(range(-1, n - 1))
     heap: list = []
 
@@ -295,7 +294,6 @@ def replay_events(
         if event.kind == "merge":
             if end == n or (at[place], at[end]) != parts:
                 continue
-            size[piece] = after[end] - place
             at[end] = None
             put(place, piece, after[end])
             changed = [place]
@@ -305,7 +303,7 @@ def replay_events(
             changed = []
             for part in parts:
                 changed.append(place)
-                put(place, part, place + size.get(part, 1))
+                put(place, part, place + len(part))
                 place = after[place]
         if happened is not None:
             happened.append((now, changed[0]))

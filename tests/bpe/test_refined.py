@@ -4,12 +4,21 @@ import json
 import random
 
 import pytest
-from seeds import fresh
+from seeds import TEXTS, fresh
 
 from subword_nb import Tokenizer
 from subword_nb.bpe.parity import Parity
 from subword_nb.bpe.reference import base_symbols
-from subword_nb.bpe.refined import RefinedBPE, picky_train, refined_model, replay_events, replay_events_ref
+from subword_nb.bpe.event_kernels import EventSpanEncoder
+from subword_nb.bpe.merge_kernels import span_ids
+from subword_nb.bpe.refined import (
+    Event,
+    RefinedBPE,
+    picky_train,
+    refined_model,
+    replay_events,
+    replay_events_ref,
+)
 
 WORDS = [
     "the",
@@ -97,6 +106,48 @@ def test_a_long_pretoken_takes_no_time_to_speak_of():
     assert any(event.kind == "remove" for event in rules.events)
     word = fresh().choices("abc", k=50_000)
     assert replay_events(word, rules.events) == replay_events_ref(word, rules.events)
+
+
+def random_events(rng, letters):
+    "Merges and removals in any order, in which pieces are made and taken apart in several ways; the pieces that are left."
+    present, events = [*letters], []
+    for _ in range(rng.randrange(1, 25)):
+        removable = [p for p in present if len(p) > 1]
+        if removable and rng.random() < 0.35:
+            piece, parts, at = rng.choice(removable), [], 0
+            while at < len(piece):
+                fits = [p for p in present if p != piece and piece.startswith(p, at)]
+                parts.append(rng.choice(fits))
+                at += len(parts[-1])
+            present.remove(piece)
+            events.append(Event("remove", piece, tuple(parts)))
+            continue
+        pair = rng.choice(present), rng.choice(present)
+        if len("".join(pair)) <= 6:
+            events.append(Event("merge", "".join(pair), pair))
+            present += [] if "".join(pair) in present else ["".join(pair)]
+    return events, present
+
+
+def test_events_of_every_kind_are_replayed():
+    rng = fresh("events")
+    for _ in range(TEXTS):
+        letters = rng.choice(["ab", "abc"])
+        events, pieces = random_events(rng, letters)
+        word = "".join(rng.choices(letters, k=rng.randrange(1, 14)))
+        wanted = replay_events_ref(list(word), events)
+        assert replay_events(list(word), events) == wanted, (events, word)
+        model = RefinedBPE({p: i for i, p in enumerate(pieces)}, tuple(events))
+        found = span_ids(EventSpanEncoder(model.events, model.piece2id), [word.encode()])
+        assert found == [[model.piece2id[p] for p in wanted]], (events, word)
+
+
+def test_parts_that_were_never_made_in_a_word_keep_their_length():
+    merges = [("b", "b"), ("a", "bb"), ("b", "b"), ("a", "b")]
+    events = [Event("merge", a + b, (a, b)) for a, b in merges]
+    events += [Event("remove", "abb", ("ab", "b")), Event("merge", "bb", ("b", "b"))]
+    assert replay_events_ref(list("abbb"), events) == ["ab", "bb"]
+    assert replay_events(list("abbb"), events) == ["ab", "bb"]
 
 
 def test_training_sees_what_encoding_gives():
