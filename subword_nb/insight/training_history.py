@@ -393,20 +393,20 @@ def merge_row(
     step: int,  # Number of the merge
     pair: tuple,  # Left part, right part, result
     worth: tuple,  # Count, and score or None
-    rivals: list,  # (left, right, count, score, is it worth the same?), the best first
+    rivals: list,  # (left, right, count, score, is it worth the same?) of those that are shown, the best first
     parts: list,  # [piece, count before, count after]
     changed: tuple,  # Number of pretokens that change, and how often they occur
     examples: list[tuple],  # (pretoken, count, pieces before, pieces after)
     *,
-    most: int,  # Maximum number of rivals
+    tied: int,  # How many pairs are worth the same, besides its own
 ) -> dict:  # As `merge_facts` returns it
     "The facts of one merge, by name."
     left, right, piece = pair
     row = dict(step=step, left=left, right=right, piece=piece, count=worth[0], score=worth[1])
     names = ("left", "right", "count", "score", "tied")
     return row | dict(
-        tied=sum(same for *_, same in rivals) - 1,
-        order=[dict(zip(names, rival, strict=True)) for rival in rivals[:most]],
+        tied=tied,
+        order=[dict(zip(names, rival, strict=True)) for rival in rivals],
         parts=parts,
         changed=changed[0],
         occurrences=changed[1],
@@ -450,11 +450,11 @@ def _facts_at(run, step, most):
         step,
         (names[a], names[b], piece),
         (count, score(a, b, count)),
-        [(names[x], names[y], n, score(x, y, n), w == own) for w, x, y, n in order],
+        [(names[x], names[y], n, score(x, y, n), w == own) for w, x, y, n in order[:most]],
         [[names[x], int(often[x]), int(often[x]) + d] for x, d in change.items()],
         (len(hit), int(weight[hit].sum())),
         [example(w) for w in hit[np.argsort(-weight[hit], kind="stable")][:most].tolist()],
-        most=most,
+        tied=sum(w == own for w, *_ in order) - 1,
     )
 
 

@@ -166,14 +166,14 @@ def event_facts(
         step,
         (_shown(a), _shown(b), _shown(event.piece)),
         (count, None),
-        [(_shown(x), _shown(y), pairs[x, y], None, pairs[x, y] == count) for x, y in order],
+        [(_shown(x), _shown(y), pairs[x, y], None, pairs[x, y] == count) for x, y in order[:most]],
         [[_shown(p), often(p, splits), often(p, after)] for p in dict.fromkeys((a, b, event.piece))],
         (len(hit), sum(counts[text] for text in hit)),
         [
             (_shown(text), counts[text], [*map(_shown, splits[text])], [*map(_shown, after[text])])
             for text in frequent
         ],
-        most=most,
+        tied=sum(pairs[pair] == count for pair in order) - 1,
     )
     return row | dict(who=trace.facts["who"][who], of=len(splits))
 
