@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..bpe.model import BPE
+from ..core.unicode import BYTE2CHAR, visible_bytes
 from .audit import spell
 from ..pipeline.decoders import ByteLevel
 from ..pipeline.decoding import decode, decode_bytes
@@ -78,12 +79,17 @@ def is_canonical(
     "Would encoding the text of the ids return the same ids?"
     ids = list(ids)
     try:
-        text = decode(tok, ids, errors="strict")
+        texts = _texts_of(tok, ids)
     except ValueError:
         return False
     encoder = encoder_of(tok, allowed_special=_special_among(tok, ids))
     if pairs is None:
-        return part_ids(encoder, text) == ids
+        return any(part_ids(encoder, text) == ids for text in texts)
+    return any(_has_ids(encoder, text, ids, pairs) for text in texts)
+
+
+def _has_ids(encoder, text, ids, pairs):
+    "Does a text have these ids? Judged by pairs."
     at = 0
     for unit in units_of(encoder, text):
         start, spelled = at, ""
@@ -106,11 +112,14 @@ def canonicalize(
 ) -> list[int]:  # The ids that `encode` returns for the same text
     "The usual ids of the same text."
     ids = list(ids)
-    text = decode(tok, ids, errors="strict")
     special = _special_among(tok, ids)
-    usual = part_ids(encoder_of(tok, allowed_special=special), text)
-    if usual == ids:
-        return usual
+    encoder = encoder_of(tok, allowed_special=special)
+    texts, found = _texts_of(tok, ids), []
+    for text in texts:
+        found.append(part_ids(encoder, text))
+        if found[-1] == ids:
+            return ids
+    text, usual = texts[0], found[0]
     for token in sorted(special):
         i = tok.piece2id[token]
         if usual.count(i) > ids.count(i):
@@ -118,11 +127,19 @@ def canonicalize(
                 f"ids must spell {token!r} in one way, got the special token and its letters in ordinary pieces; "
                 "pass the ids between special tokens alone"
             )
+    again = [_texts_of(tok, some)[0] for some in found]
+    if text in again:
+        usual = found[again.index(text)]
     unknown = tok.piece2id.get(tok.model.unk_piece)
-    if unknown in ids and (usual.count(unknown) != ids.count(unknown) or decode(tok, usual) != text):
+    if unknown in ids and (usual.count(unknown) != ids.count(unknown) or text not in again):
         raise ValueError(
             f"ids must have a text, got the unknown piece {tok.model.unk_piece!r}, whose text is lost, "
             f"in ids that decode to {text[-40:]!r}; encode the text itself"
+        )
+    if text not in again and not _normalized_alike(tok, text, again[0]):
+        raise ValueError(
+            f"ids must decode to a text whose own ids decode to it, got {text[-40:]!r}, "
+            f"which becomes {again[0][-40:]!r}; pass the ids between added tokens alone, or encode the text itself"
         )
     return usual
 
@@ -131,6 +148,47 @@ def _special_among(tok, ids):
     "The special tokens among ids; where the text spells others, their letters are ordinary text."
     special = {i: token.content for token, i in tok.added_tokens if token.special}
     return {special[i] for i in ids if i in special}
+
+
+def _texts_of(tok, ids):
+    "The decoded text, and the same without the space that a decoder writes between an added token and a word."
+    text = _spelled(tok, ids).decode() if _word_end(tok) is not None else decode(tok, ids, errors="strict")
+    added = {i: token.content for token, i in tok.added_tokens if token.content != tok.model.unk_piece}
+    closer = text
+    for content in sorted({added[i] for i in ids if i in added}):
+        closer = closer.replace(content + " ", content)
+    return [text] if closer == text else [text, closer]
+
+
+def _normalized_alike(tok, *texts):
+    "Does the normalizer make one text of them?"
+    return tok.normalizer is not None and len(set(map(tok.normalizer.normalize, texts))) == 1
+
+# %% ../../nbs/insight/09_canonical.ipynb #2c8c77eb
+def _word_end(tok):
+    "The bytes of the mark at the end of a word; None if there is no mark, or the decoder replaces it."
+    if not tok.model.end_of_word_suffix or not isinstance(tok.decoder, ByteLevel):
+        return None
+    kept = "".join(unit for unit in units_of(encoder_of(tok), "a b") if isinstance(unit, str))
+    return b"" if BYTE2CHAR[ord(" ")] in kept else b" "
+
+
+def _spelled(tok, ids, *, ends=False):
+    "The bytes of ids, with spaces for marks at the ends of words; at the end of the text only if it `ends` so."
+    end = _word_end(tok)
+    if end is None:
+        return decode_bytes(tok, ids)
+    data = b"".join(_spelled_each(tok, ids, end))
+    return data if ends else data.removesuffix(end)
+
+
+def _spelled_each(tok, ids, end):
+    "The bytes of each id, with others for the mark at the end of a word."
+    suffix, added = tok.model.end_of_word_suffix, {i for _, i in tok.added_tokens}
+    for i in ids:
+        data = decode_bytes(tok, [i])
+        ends = i not in added and tok.id2piece[i].endswith(suffix)
+        yield data.removesuffix(visible_bytes(suffix)) + end if ends else data
 
 # %% ../../nbs/insight/09_canonical.ipynb #3830ba83
 class PieceTable(NamedTuple):
@@ -191,7 +249,11 @@ def _new_piece_table(tok):
 
     found = spell(tok)
     if isinstance(tok.decoder, ByteLevel):
-        rows = [(decode_bytes(tok, [i]), i) for i in found.ids]
+        end = _word_end(tok)
+        each = (
+            (decode_bytes(tok, [i]) for i in found.ids) if end is None else _spelled_each(tok, found.ids, end)
+        )
+        rows = list(zip(each, found.ids, strict=True))
     else:
         fallback = _fallback_bytes(tok)
         rows = [
@@ -243,15 +305,18 @@ def heal(
     if n < 0:
         raise ValueError(f"n must be 0 or more, got {n}; 1 is usual")
     ids = list(tok.encode(prompt, add_special_tokens=False))
+    n_all = len(ids)
     data = _spelled_prompt(tok, prompt, ids)
     special = {i for token, i in tok.added_tokens if token.special}
     while n and ids and ids[-1] not in special:
         ids.pop()
         n -= 1
-    before, fallback = decode_bytes(tok, ids), _fallback_bytes(tok)
+    if len(ids) == n_all:
+        return Healed(ids, b"", piece_table(tok))
+    before, fallback = _spelled(tok, ids, ends=True), _fallback_bytes(tok)
     while ids and ids[-1] in fallback and not data.startswith(before):  # a part of a character
         ids.pop()
-        before = decode_bytes(tok, ids)
+        before = _spelled(tok, ids, ends=True)
     if not data.startswith(before):
         raise ValueError(
             f"the kept tokens must spell the beginning of the prompt, got another text: {before[-40:]!r}; "
@@ -262,7 +327,7 @@ def heal(
 
 def _spelled_prompt(tok, prompt, ids):
     "The bytes that the tokens of a prompt spell: the prompt itself, or its normalized form."
-    data = decode_bytes(tok, ids)
+    data = _spelled(tok, ids, ends=prompt[-1:].isspace())
     if data == prompt.encode():
         return data
     text = data.decode("utf-8", "replace")

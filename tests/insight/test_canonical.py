@@ -201,3 +201,120 @@ def test_ids_of_one_text_are_decoded_once(tok, monkeypatch):
         decoded.clear()
         canonicalize(one, [*ids, *ids])
         assert len(decoded) <= 2
+
+
+METASPACE = [
+    "derived/llama-2-legacy.tokenizer.json",
+    "phi-3-mini/tokenizer.json",
+    "llama-2/tokenizer.model",
+    "mistral-v1/tokenizer.model.v1",
+    "barthez/tokenizer.json",
+    "barthez/sentencepiece.bpe.model",
+    "pegasus/tokenizer.json",
+    "t5-small/tokenizer.json",
+    "t5-small/spiece.model",
+    "xlnet-base-cased/spiece.model",
+    "tf-text/fast_sentencepiece.model",
+    "sentencepiece/test_model.model",
+    "sentencepiece/test_ja_model.model",
+    "chatglm-6b/ice_text.model",
+    "transformers-fixtures/test_sentencepiece_bpe.model",
+    "transformers-fixtures/test_sentencepiece_no_bos.model",
+    "transformers-fixtures/test_sentencepiece_with_bytefallback.model",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", METASPACE)
+def test_special_tokens_before_words_and_spaces(shared_file, file):
+    "The canonical form decodes to the same text, or one that differs only before normalization."
+    published, rng, n_canonical = Tokenizer.load(shared_file(f"vocab/{file}")), random.Random(file), 0
+    names = [t.content for t, _ in published.added_tokens if t.special and t.content != "<unk>"][:2]
+    for _ in range(200):
+        text = "".join(rng.choices([*names, " ", "  ", "the", "a", "b c", "."], k=rng.randrange(1, 7)))
+        ids = published.encode(text, add_special_tokens=False, allowed_special="all")
+        if published.piece2id.get(published.model.unk_piece) in ids:
+            continue
+        if rng.random() < 0.5:  # ids that no text may have
+            at = rng.randrange(len(ids) + 1)
+            ids[at:at] = published.encode(rng.choice("abct"), add_special_tokens=False)
+        try:
+            usual = canonicalize(published, ids)
+        except ValueError as e:
+            assert "ids must decode to a text whose own ids decode to it" in str(e)
+            continue
+        n_canonical += 1
+        texts = published.decode(usual), published.decode(ids)
+        assert texts[0] == texts[1] or len({*map(published.normalizer.normalize, texts)}) == 1
+        assert is_canonical(published, usual) and canonicalize(published, usual) == usual
+        assert is_canonical(published, ids) == (usual == ids)
+    assert n_canonical > 100
+
+
+@pytest.fixture(scope="module")
+def marked(tmp_path_factory) -> Tokenizer:
+    "A file like CLIP's: words in bytes with a mark at their ends, which the decoder leaves in the text."
+    import json
+
+    spelled = Tokenizer.train(
+        default_corpus()[:8], algorithm="char_bpe", vocab_size=700, end_of_word_suffix="</w>"
+    )
+    path = tmp_path_factory.mktemp("marked") / "tokenizer.json"
+    spelled.save(path)
+    data = json.loads(path.read_text())
+    pattern = {"Regex": r"'s|'t|\p{L}+|\p{N}|[^\s\p{L}\p{N}]+"}
+    steps = [
+        {"type": "Split", "pattern": pattern, "behavior": "Removed", "invert": True},
+        {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True},
+    ]
+    data["normalizer"] = {"type": "Lowercase"}
+    data["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": steps}
+    data["decoder"] = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True}
+    path.write_text(json.dumps(data))
+    return Tokenizer.load(path)
+
+
+def test_marks_at_the_ends_of_words_are_spaces(marked):
+    "Ids of a text are canonical, split words become whole, and healing works, though decoding shows the marks."
+    assert marked.decode(marked.encode("the end")).count("</w>") == 2
+    rng, words, n_heals = random.Random(8), ["the", "Text", "it's", "of", "a", "(x)", "import", "12"], 0
+    for _ in range(300):
+        text = " ".join(rng.choices(words, k=rng.randrange(1, 6))) + rng.choice(["", " "])
+        ids = marked.encode(text, add_special_tokens=False)
+        assert canonicalize(marked, ids) == ids and is_canonical(marked, ids), text
+        letters = [marked.piece2id[c] for c in text.split()[0].lower() if c.isalpha()]
+        if text.split()[0].isalpha():
+            usual = marked.encode(text.split()[0] + text)
+            assert canonicalize(marked, letters + ids) == usual
+            assert is_canonical(marked, letters + ids) == (usual == letters + ids)
+        healed = marked.heal(text, n=rng.randrange(4))
+        assert healed.ids == ids[: len(healed.ids)]
+        if len(healed.ids) < len(ids):
+            n_heals += 1
+            assert healed.mask()[ids[len(healed.ids)]]
+            assert text.lower().endswith(healed.prefix.decode()) or " " in healed.prefix.decode()
+    assert n_heals > 150
+
+
+def test_the_table_of_a_vocabulary_with_marks_has_spaces(marked):
+    "So that what a model may write next is compared with text."
+    table = piece_table(marked)
+    spelled = dict(zip(table.ids.tolist(), table.spelled, strict=True))
+    assert spelled[marked.piece2id["the</w>"]] == b"the " and not any(b"</w>" in s for s in spelled.values())
+    assert marked.heal("the ").prefix == b"the " and marked.heal("the").prefix == b"the"
+
+
+def test_clip(shared_file):
+    "Its canonical form, healing, and its special tokens, of which one is the unknown piece, too."
+    clip = Tokenizer.load(shared_file("vocab/clip/tokenizer.json"))
+    for text in (
+        "Hello world!  Two  spaces",
+        "it's 12:30 é 中 😀",
+        "hello<|endoftext|>there",
+        "<|startoftext|>a b",
+    ):
+        ids = clip.encode(text, add_special_tokens=False)
+        assert canonicalize(clip, ids) == ids and is_canonical(clip, ids), text
+    assert canonicalize(clip, [clip.piece2id[p] for p in ("hel", "lo</w>")]) == [clip.piece2id["hello</w>"]]
+    healed = clip.heal("hello wor")
+    assert healed.mask()[clip.piece2id["or</w>"]] and clip.decode(healed.ids) == "hello</w>w"
