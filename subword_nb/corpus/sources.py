@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from hashlib import sha256
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -363,7 +363,9 @@ def _read_items(source, corpus):
                 return
             yield rows.utf8(item, i)
 
-    items = enumerate(opened_batches(source))
+    plain = isinstance(source, (list, tuple)) and corpus.field is None
+    n = (yield from _read_texts(source)) if plain else 0
+    items = enumerate(opened_batches(islice(source, n, None)), n)
     while True:
         yield from pack_stream(own(items))
         if not held:
@@ -372,6 +374,27 @@ def _read_items(source, corpus):
             for batch in _reader(file, corpus.field)(file, corpus):
                 yield batch._replace(step=0)
         yield pack([], step=1)
+
+
+def _read_texts(source):
+    "The texts that a list begins with, up to anything else, or to a group of long ones; returns their number."
+    n, docs, size = 0, [], 0
+    for a in range(0, len(source), 64):
+        group = source[a : a + 64]
+        if set(map(type, group)) != {str} or sum(map(len, group)) > BLOCK:
+            break
+        try:
+            docs += [text.encode() for text in group]
+        except UnicodeEncodeError:  # the general path says in which document
+            break
+        n += len(group)
+        size += sum(map(len, docs[-len(group) :])) + 8 * len(group)
+        if size >= BLOCK:
+            yield pack(docs, step=len(docs))
+            docs, size = [], 0
+    if docs:
+        yield pack(docs, step=len(docs))
+    return n
 
 
 def _refuse_names(source):

@@ -231,8 +231,10 @@ class _Sums:
         ids = self.encoder.encode_packed(batch.data, batch.bounds)
         self.counts += np.bincount(ids.ids, minlength=len(self.counts))
         sizes = np.stack([np.diff(batch.bounds), _characters(batch), np.diff(ids.bounds)], axis=1)
-        group = np.arange(self.documents, self.documents + len(sizes)) % GROUPS
-        np.add.at(self.groups, group, sizes)
+        first = self.documents % GROUPS  # the group of the first document
+        rows = np.zeros((-(-(first + len(sizes)) // GROUPS) * GROUPS, 3), np.int64)
+        rows[first : first + len(sizes)] = sizes
+        self.groups += rows.reshape(-1, GROUPS, 3).sum(axis=0)
         self.documents += len(sizes)
 
 # %% ../../nbs/insight/07_measures.ipynb #eb8e9ff2

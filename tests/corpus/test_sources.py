@@ -886,3 +886,23 @@ def test_batches_are_joined_and_never_split():
         )
     ] == [[b"a", b"b", b""]]
     assert sources.files().__class__ is files
+
+
+def test_lists_are_read_like_iterators(tmp_path):
+    "Whatever follows the texts that a list begins with: bytes, objects, files, long texts."
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    rng = random.Random(11)
+    others = [b"bytes \xc3\xa9", {"text": "row"}, tmp_path / "a.txt", "x" * (3 << 20), ["in", "side"], "é"]
+    for n in (0, 1, 63, 64, 65, 200):
+        items = rng.choices(["", "a b", "中 é", *TEXTS], k=n)
+        for k in range(3):
+            items[rng.randrange(n + 1) : 0] = rng.choices(others, k=k)
+            found = [list(Corpus(given).batches()) for given in (items, iter(items), tuple(items))]
+            docs = [[doc for batch in row for doc in batch.docs()] for row in found]
+            assert docs[0] == docs[1] == docs[2]
+            assert len({sum(batch.step for batch in row) for row in found}) == 1
+    many = Corpus(["word " * 40] * 30_000)
+    assert max(len(batch.data) for batch in many.batches()) < 2 << 20
+    for at in (0, 70):
+        with pytest.raises(ValueError, match=f"document {at}: .*U\\+D800"):
+            list(Corpus([*["a"] * at, "\ud800"]).batches())

@@ -85,9 +85,13 @@ def test_files_lines_and_fields(tmp_path):
 
 def test_groups_hold_every_document():
     tok = Tokenizer.train(["hug pug"] * 3, vocab_size=258)
-    found = measure(tok, [f"hug {k}" for k in range(2500)])
+    texts = [f"hug {k} " * 120 for k in range(2500)]  # more than one batch
+    found = measure(tok, texts)
     assert found.groups.shape == (1000, 3)
     assert found.groups.sum(axis=0).tolist() == [found.bytes, found.characters, found.tokens]
+    wanted = np.zeros(1000, np.int64)
+    np.add.at(wanted, np.arange(found.documents) % 1000, [*map(len, texts)])
+    assert found.groups[:, 0].tolist() == wanted.tolist()
     low, high = found.interval(measure="characters_per_token")
     assert low <= found.characters_per_token <= high
 
