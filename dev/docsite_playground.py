@@ -1,4 +1,4 @@
-"""The playground's files in the site: the package as a zip, small tokenizers trained now, Pyodide, and the page's scripts.
+"""The playground's files in the site: the package as zips, small tokenizers trained now, Pyodide, and the page's scripts.
 
 Pyodide comes from npm: `npm ci --prefix dev/web`, or a folder named by SUBWORD_NB_NODE_MODULES. Without it the page
 shows what the package said of the first text when the site was built, and says how to get the rest.
@@ -6,6 +6,7 @@ shows what the package said of the first text when the site was built, and says 
 
 import base64
 import hashlib
+import importlib.metadata
 import json
 import os
 import re
@@ -41,22 +42,47 @@ def pyodide_folder() -> Path | None:
     )
 
 
-def zip_package(
+def package_files() -> dict[str, Path]:  # Name within the archive → file
+    "The package's modules and tables."
+    files = sorted((ROOT / "subword_nb").rglob("*"))
+    return {f.relative_to(ROOT).as_posix(): f for f in files if f.suffix in (".py", ".txt") and f.is_file()}
+
+
+def installed_files(*packages: str) -> dict[str, Path]:  # Name within the archive → file
+    "The modules and licences of packages that are installed here."
+    found = {}
+    for package in packages:
+        for file in importlib.metadata.files(package) or ():
+            if file.suffix == ".py" or "LICENSE" in file.name:
+                found[file.as_posix()] = Path(file.locate())
+    return found
+
+
+def write_zip(
     path: Path,  # The zip file
+    files: dict[str, Path],  # Name within it → file
 ) -> None:
-    "Put the package's modules and tables into a zip, the same bytes for the same files."
+    "Put files into a zip, the same bytes for the same files."
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as z:
-        for file in sorted((ROOT / "subword_nb").rglob("*")):
-            if file.suffix in (".py", ".txt") and file.is_file():
-                z.writestr(
-                    zipfile.ZipInfo(file.relative_to(ROOT).as_posix(), (1980, 1, 1, 0, 0, 0)),
-                    file.read_bytes(),
-                    zipfile.ZIP_DEFLATED,
-                )
+        for name, file in sorted(files.items()):
+            z.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), file.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
-def train(out: Path) -> None:
-    "Train the small tokenizers, in a process of its own."
+def write_archives(
+    out: Path,  # The playground's folder, with the small tokenizers
+) -> None:
+    "Write what the worker unpacks at its start (first.zip), and what it fetches when a module is imported."
+    done = run_python("needed.py", out)
+    names = {f"{name.replace('.', '/')}{end}" for name in json.loads(done) for end in (".py", "/__init__.py")}
+    files = package_files()
+    first = {name: file for name, file in files.items() if name in names or file.suffix == ".txt"}
+    write_zip(out / "first.zip", first)
+    write_zip(out / "rest.zip", {name: file for name, file in files.items() if name not in first})
+    write_zip(out / "chat.zip", installed_files("jinja2", "markupsafe"))
+
+
+def run_python(script: str, out: Path) -> str:  # What it printed
+    "Run a script of the playground on its folder, in a process of its own."
     env = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(HERE)]),
@@ -64,14 +90,34 @@ def train(out: Path) -> None:
         "SUBWORD_NB_QUIET": "1",
     }
     done = subprocess.run(
-        [sys.executable, str(HERE / "train.py"), str(out)],
+        [sys.executable, str(HERE / script), str(out)],
         capture_output=True,
         text=True,
         encoding="utf-8",
         env=env,
     )
     if done.returncode:
-        raise SystemExit(f"the playground's tokenizers could not be trained:\n{done.stderr[-4000:]}")
+        raise SystemExit(f"{script} of the playground failed:\n{done.stderr[-4000:]}")
+    return done.stdout
+
+
+def train(out: Path) -> None:
+    "Train the small tokenizers."
+    run_python("train.py", out)
+
+
+def write_version(
+    out: Path,  # The playground's folder, complete
+) -> None:
+    "Name, in the worker, the version of all that it loads: what a browser keeps of another version is not used."
+    digest = hashlib.sha256()
+    for path in sorted(
+        p for p in out.rglob("*") if p.suffix in (".zip", ".py", ".js", ".json", ".mjs", ".wasm")
+    ):
+        digest.update(path.relative_to(out).as_posix().encode() + b"\0" + path.read_bytes())
+    worker = out / "worker.js"
+    text = worker.read_text(encoding="utf-8")
+    worker.write_text(text.replace("%VERSION%", digest.hexdigest()[:16]), encoding="utf-8")
 
 
 def copy_pyodide(out: Path) -> bool:  # Was it there?
@@ -106,14 +152,18 @@ def write_playground(
         HERE / "page.js",
         HERE / "page.css",
         HERE / "worker.js",
+        HERE / "archives.py",
+        HERE / "chat.js",
+        HERE / "chat.py",
+        HERE / "chats.json",
         HERE / "glue.py",
         HERE / "learn.py",
         ROOT / "subword_nb" / "view.js",
         ROOT / "subword_nb" / "view.css",
     ):
         shutil.copyfile(file, folder / file.name)
-    zip_package(folder / "package.zip")
     train(folder)
+    write_archives(folder)
     listed = folder / "tokenizers.json"
     listed.write_text(
         json.dumps(
@@ -124,6 +174,7 @@ def write_playground(
         + "\n",
         encoding="utf-8",
     )
+    write_version(folder)
 
 
 def with_policy(

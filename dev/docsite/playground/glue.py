@@ -3,6 +3,7 @@
 Answers are JSON; a refusal is {"error": …}.
 """
 
+import importlib
 import json
 import math
 from pathlib import Path
@@ -61,6 +62,7 @@ def facts(tok) -> dict:
         "normalizer": name(tok.normalizer),
         "pre_tokenizer": name(tok.pre_tokenizer),
         "added": len(tok.added_tokens),
+        "chats": bool(tok.config and dict(tok.config.chat_templates).get("default")),
     }
 
 
@@ -78,6 +80,13 @@ def learn(text: str, algorithm: str, vocab_size: int) -> dict:
     loaded.pop("current", None)
     loaded["current"] = learned(text, algorithm, vocab_size)
     return facts(loaded["current"])
+
+
+def import_first(folder: str) -> None:
+    "Import the package's modules that are in a folder now: those that nearly every answer needs."
+    for path in sorted(Path(folder, "subword_nb").rglob("*.py")):
+        name = ".".join(path.relative_to(folder).with_suffix("").parts)
+        importlib.import_module(name.removesuffix(".__init__"))
 
 
 def tokenizer(place: str) -> Tokenizer:
@@ -98,6 +107,13 @@ def explain(text: str) -> dict:
     return explanation(tokenizer("current"), text).to_dict()
 
 
+def chat(request: str) -> dict:
+    "The tokens of a chat, each with who wrote it."
+    from chat import chat as written  # only when asked for: it imports Jinja
+
+    return written(tokenizer("current"), request)
+
+
 def try_load(*args):
     return answer(load, *args)
 
@@ -112,3 +128,7 @@ def try_explain(text):
 
 def try_compare(*args):
     return answer(compare, *args)
+
+
+def try_chat(request):
+    return answer(chat, request)

@@ -1,11 +1,12 @@
 // The playground: choose a tokenizer, type, look. The tokenizers run in a worker, which is ended when it takes too long.
+import { chatPanel } from "./chat.js";
 import { Broken, Engine, el } from "./engine.js";
 import { printable, render } from "./view.js";
 
 const MOST_TEXT = 5000; // code points of a text
 const MOST_FILE = 64 << 20; // bytes of a tokenizer's files
 const WAIT = 150; // milliseconds after a key before the text is explained
-const LIMITS = { start: 180, fetch: 90, load: 90, learn: 120, explain: 30, compare: 30 }; // seconds
+const LIMITS = { start: 180, fetch: 90, load: 90, learn: 120, explain: 30, compare: 30, chat: 60 }; // seconds
 const MOST_LINK = 8000; // characters of an address
 const ALGORITHMS = { // name → label, the smallest and the largest size, the size to begin with
   bpe: ["Byte-level BPE", 256, 600, 320],
@@ -76,12 +77,24 @@ async function begin(root) {
   const link = el("button", { type: "button", id: "pg-link", class: "pg-button", onclick: () => share() }, "Link to this");
   const more = el("div", { class: "pg-options" }, el("label", {}, "Compare with ", other), link);
 
+  // a chat: its tokens are those of the tokenizer that is chosen above
+  const chat = chatPanel({
+    async ask(request) {
+      if (!list.pyodide) throw new Error("this site was built without Pyodide, so it cannot render a chat");
+      await engine.line;
+      if (state.loaded === null) await load();
+      return engine.ask("chat", request);
+    },
+    hasOwn: () => Boolean(state.facts?.chats),
+    broken: (e) => recover(e.message),
+  });
+
   // typing
   const area = el("textarea", { id: "pg-text", rows: 3, spellcheck: "false", autocomplete: "off", autocapitalize: "off", dir: "auto" });
   area.value = list.text;
   const samples = el("div", { class: "pg-samples", role: "group", "aria-label": "Texts to try" }, ...Object.entries(SAMPLES).map(([name, text]) => el("button", { type: "button", class: "pg-sample", onclick: () => { area.value = text ?? list.text; changed(0); } }, name)));
   const status = el("p", { class: "pg-status", role: "status" }), alert = el("p", { class: "pg-alert", role: "alert" }), view = el("div", { class: "pg-view" });
-  root.replaceChildren(choices, about, training, el("label", { class: "pg-label", for: "pg-text" }, "Text"), area, samples, more, alert, asks, status, view, drawn);
+  root.replaceChildren(choices, about, training, el("label", { class: "pg-label", for: "pg-text" }, "Text"), area, samples, more, alert, asks, status, view, drawn, chat.node);
   root.classList.add("pg-ready");
 
   const say = (text) => { status.textContent = text; };
@@ -127,6 +140,7 @@ async function begin(root) {
       state.keep = false;
       draw(data);
       await compare(text, wanted);
+      chat.changed(state.loaded);
     } catch (e) {
       if (wanted !== state.wanted) return;
       drawn.hidden = true;

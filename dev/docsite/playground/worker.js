@@ -2,21 +2,56 @@
 import { loadPyodide } from "./pyodide/pyodide.mjs";
 
 const here = new URL(".", import.meta.url).href;
+const VERSION = "%VERSION%"; // of all that the worker loads; the build of the site writes it
 const bytes = async (name) => {
-  const answer = await fetch(here + name);
+  const answer = await fetch(`${here}${name}?${VERSION}`);
   if (!answer.ok) throw new Error(`${name} could not be read (${answer.status})`);
   return new Uint8Array(await answer.arrayBuffer());
 };
 
-const MODULES = ["glue.py", "learn.py", "lesson.py"]; // what is called in Python
+const MODULES = ["archives.py", "chat.py", "glue.py", "learn.py", "lesson.py"]; // what is called in Python
 
-async function start() {
-  const parts = Promise.all([bytes("package.zip"), ...MODULES.map(bytes)]);
-  const py = await loadPyodide({ indexURL: `${here}pyodide/`, stdout: () => {}, stderr: () => {} });
+// Python's memory after its start stays in this browser, so that the next page need not start it again. A browser
+// that keeps nothing starts it each time.
+const SHELF = "subword_nb playground", KEY = `${here}memory?${VERSION}`;
+
+async function recall() {
+  try {
+    const kept = await (await caches.open(SHELF)).match(KEY);
+    return kept ? new Uint8Array(await kept.arrayBuffer()) : null;
+  } catch { return null; }
+}
+async function remember(memory) {
+  try {
+    await caches.delete(SHELF); // the memory of an older version
+    if (memory) await (await caches.open(SHELF)).put(KEY, new Response(memory));
+  } catch { /* no place, or not allowed */ }
+}
+
+const boot = (options) => loadPyodide({ indexURL: `${here}pyodide/`, stdout: () => {}, stderr: () => {}, ...options });
+
+async function unpack(py, parts) {
   const [zip, ...modules] = await parts;
   py.unpackArchive(zip, "zip", { extractDir: "/package" });
   modules.forEach((data, i) => py.FS.writeFile(`/package/${MODULES[i]}`, data));
+}
+
+async function start() {
+  const parts = Promise.all(["first.zip", ...MODULES].map(bytes)), kept = await recall();
+  if (kept) {
+    try {
+      const py = await boot({ _loadSnapshot: kept });
+      await unpack(py, parts);
+      py.runPython("import random; random.seed()"); // the memory holds the state of another visit
+      return py;
+    } catch { await remember(null); }
+  }
+  const py = await boot({ _makeSnapshot: true });
+  await unpack(py, parts);
   py.runPython("import sys; sys.path.insert(0, '/package')");
+  py.pyimport("archives").install(here, VERSION);
+  py.pyimport("glue").import_first("/package");
+  try { remember(py.makeMemorySnapshot()); } catch { /* the next page starts Python, too */ }
   return py;
 }
 const ready = start();
@@ -58,6 +93,7 @@ const OPERATIONS = {
   learn: async (py, { text, algorithm, size }) => py.pyimport("glue").try_learn(text, algorithm, size),
   explain: async (py, { text }) => py.pyimport("glue").try_explain(text),
   compare: async (py, { text, names }) => py.pyimport("glue").try_compare(text, ...names),
+  chat: async (py, request) => py.pyimport("glue").try_chat(JSON.stringify(request)),
   begin: async (py) => py.pyimport("lesson").begin(),
   run: async (py, { source }) => py.pyimport("lesson").run(source),
   check: async (py, { source, name }) => py.pyimport("lesson").check(source, name),
