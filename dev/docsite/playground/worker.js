@@ -23,8 +23,9 @@ async function recall() {
 }
 async function remember(memory) {
   try {
-    await caches.delete(SHELF); // the memory of an older version
-    if (memory) await (await caches.open(SHELF)).put(KEY, new Response(memory));
+    const shelf = await caches.open(SHELF);
+    for (const { url } of await shelf.keys()) if (url.startsWith(`${here}memory`)) await shelf.delete(url); // of an older version
+    if (memory) await shelf.put(KEY, new Response(memory));
   } catch { /* no place, or not allowed */ }
 }
 
