@@ -122,6 +122,27 @@ def private_ids(
     return svg
 
 
+ALIGNED = re.compile(r"\S( {2,}|\t)\S|[─-╿▀-▟^~]{2}|[│┃]")  # columns, boxes, marks below letters
+
+
+def printed_text(
+    text: str,  # What a cell printed, or the text of its value
+) -> str:  # Markdown
+    "A text output: its long lines wrap, unless they are aligned with others."
+    text = ANSI.sub("", text).rstrip("\n")
+    return fence(text, ".out .out-text" if ALIGNED.search(text) else ".out .out-text .wraps")
+
+
+SIZED = re.compile(r'(<svg\b[^>]*? width=(\\?")(\d+)[\d.]*\2[^>]*? style=\2)')
+
+
+def sized(
+    markup: str,  # An output, with diagrams in it or in the data of a stepper
+) -> str:  # Their style names their width, so that a narrow page can scale them as far as they stay legible
+    "Tell the style sheet how wide diagrams are."
+    return SIZED.sub(r"\1--w:\3px;", markup)
+
+
 def figure(
     picture: str,  # An `<img>` or `<svg>` element
     options: dict,  # The cell's options; `fig-cap` becomes the caption
@@ -144,7 +165,7 @@ def render_data(
         markup = joined(data["text/html"])
         if docsite_steppers.has_stepper(markup):
             markup = docsite_steppers.without_own(markup)
-        return div(raw_html(private_ids(markup, prefix)), "out", "out-html")
+        return div(raw_html(private_ids(sized(markup), prefix)), "out", "out-html")
     if "image/svg+xml" in data:
         svg = re.sub(r"^\s*(<\?xml.*?\?>|<!DOCTYPE.*?>|\s)*", "", joined(data["image/svg+xml"]), flags=re.S)
         if "<title" not in svg and "aria-label" not in svg:
@@ -164,7 +185,7 @@ def render_data(
     for kind in ("text/markdown", "text/latex"):
         if kind in data:
             return div(joined(data[kind]), "out", "out-markdown")
-    return fence(ANSI.sub("", joined(data["text/plain"])), ".out .out-text") if "text/plain" in data else ""
+    return printed_text(joined(data["text/plain"])) if "text/plain" in data else ""
 
 
 def render_outputs(cell, options: dict, prefix: str) -> str:
@@ -175,7 +196,7 @@ def render_outputs(cell, options: dict, prefix: str) -> str:
 
     def flush():
         if printed:
-            parts.append(fence(ANSI.sub("", "".join(printed)).rstrip("\n"), ".out .out-text"))
+            parts.append(printed_text("".join(printed)))
             printed.clear()
 
     for i, out in enumerate(cell.get("outputs", [])):

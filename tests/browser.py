@@ -137,6 +137,21 @@ def sideways(page) -> str:  # Empty when the page keeps to its width
     }""")
 
 
+def scrolling(
+    page,  # A loaded page
+    selector: str,  # Of blocks
+) -> list[bool]:  # For each that is visible: does it scroll sideways?
+    "Which blocks of a page are wider than their place."
+    return page.evaluate(
+        """(selector) => [...document.querySelectorAll(selector)].filter((e) => e.getBoundingClientRect().width).map((e) => {
+          for (let n = e; n.tagName !== "MAIN"; n = n.parentElement)
+            if (n.scrollWidth > n.clientWidth + 1 && ["auto", "scroll"].includes(getComputedStyle(n).overflowX)) return true;
+          return false;
+        })""",
+        selector,
+    )
+
+
 def axe(
     page,  # A loaded page
     leave_out: tuple = (),  # Selectors of parts that other pages have too, and that are checked there

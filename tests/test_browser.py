@@ -68,17 +68,38 @@ def accessible(page, i) -> list[str]:
     return browser.axe(page, () if i % 10 == 0 else COMMON)
 
 
-def no_wider(page, i) -> list[str]:
-    "Complaints about a page that scrolls sideways, in a wide window or on a phone."
-    said = []
-    for width in (1280, 390):
-        page.set_viewport_size({"width": width, "height": 900})
-        said += [s for s in [browser.sideways(page)] if s]
-    return said
-
-
 def test_pages_load_whole_and_fit(chrome, address, names):
+    blocks = []  # of a phone: does each scroll?
+
+    def no_wider(page, i) -> list[str]:
+        "Complaints about a page that scrolls sideways, in a wide window or on a phone, and code that does not fit or wrap."
+        said = []
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 900})
+            said += [s for s in [browser.sideways(page)] if s]
+            if any(browser.scrolling(page, "main .sourceCode pre")):
+                said.append(f"code is wider than its place at {width}")
+        blocks.extend(browser.scrolling(page, "main pre"))
+        return said
+
     assert not complaints(chrome, address, names, no_wider)
+    assert sum(blocks) < len(blocks) / 5
+
+
+def test_tables_of_the_home_page_fit(page, address):
+    page.goto(f"{address}/index.html")
+    fits = browser.scrolling(page, "main :is(pre, table)")
+    assert len(fits) > 5 and not any(fits)
+
+
+def test_lattices_fit_a_phone(page, address):
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(f"{address}/unigram/reference.html")
+    fits = browser.scrolling(page, "main .out-html svg")
+    assert fits and not any(fits)
+    page.set_viewport_size({"width": 1280, "height": 900})
+    drawn = page.locator(".out-html svg").first
+    assert drawn.bounding_box()["width"] == pytest.approx(float(drawn.get_attribute("width")), abs=1)
 
 
 @needs_axe

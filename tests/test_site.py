@@ -228,6 +228,23 @@ def expected_page(notebook: Path) -> str:
     )
 
 
+def test_long_lines_of_outputs_wrap_unless_they_are_aligned():
+    printed_text = dev_module("docsite_cells").printed_text
+    for text in ("['a', 'b']", "{'a': 1,\n 'b': [2,\n       3]}\n", "a sentence.  And"):
+        assert (".wraps" in printed_text(text)) == ("  A" not in text), text
+    for text in ("name    size\na          1", "a\tb", "│ a │", "x = (\n    ^^^"):
+        assert ".wraps" not in printed_text(text) and ".out-text" in printed_text(text), text
+    assert "\x1b" not in printed_text("\x1b[31mred\x1b[0m")
+
+
+def test_diagrams_name_their_width_also_in_the_data_of_a_stepper():
+    sized = dev_module("docsite_cells").sized
+    svg = '<svg role="img" width="320" height="9" style="font-size:14px"><rect width="5"/></svg>'
+    assert sized(svg) == svg.replace('style="', 'style="--w:320px;')
+    assert json.loads(sized(json.dumps([svg]))) == [sized(svg)]
+    assert sized('<svg viewBox="0 0 1 1"></svg>') == '<svg viewBox="0 0 1 1"></svg>'
+
+
 @pytest.mark.slow
 def test_every_notebook_has_a_page(pages):
     assert set(pages) - {"404.html"} == {expected_page(nb) for nb in notebooks()}
