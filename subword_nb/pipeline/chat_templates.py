@@ -12,7 +12,7 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from datetime import datetime
@@ -548,12 +548,8 @@ def render_chat(
 ) -> OriginText:  # The text, with its origins
     "Render a chat with its template."
     trusted = _checked_trusted(trusted)
-    try:
+    with _plain("messages"):
         messages = [quoted_message(m, i, trusted=trusted) for i, m in enumerate(messages)]
-    except RecursionError:
-        raise ValueError(
-            "messages must be plain data, got one that contains itself or is nested too deeply; pass a copy of less"
-        ) from None
     if not messages:
         raise ValueError("messages must hold at least one message, got none")
     if continue_final_message and add_generation_prompt:
@@ -568,19 +564,31 @@ def render_chat(
     names = quoted(dict(special_tokens or {}), owner=0, origin=TEMPLATE)
     for name, value in (variables or {}).items():
         is_token = str(name).endswith("_token") and isinstance(value, str)  # the caller names a token
-        names[name] = quoted(value, owner=VARIABLES, origin=TEMPLATE if is_token else origin)
-    names |= {
-        "messages": messages,
-        "tools": None if tools is None else [_tool(tool, i, origin) for i, tool in enumerate(tools)],
-        "documents": None
-        if documents is None
-        else quoted(_documents(documents), owner=DOCUMENTS, origin=origin),
-        "add_generation_prompt": add_generation_prompt,
-    }
+        with _plain(f"the variable {name}"):
+            names[name] = quoted(value, owner=VARIABLES, origin=TEMPLATE if is_token else origin)
+    names |= {"messages": messages, "tools": None, "documents": None}
+    if tools is not None:
+        with _plain("tools"):
+            names["tools"] = [_tool(tool, i, origin) for i, tool in enumerate(tools)]
+    if documents is not None:
+        with _plain("documents"):
+            names["documents"] = quoted(_documents(documents), owner=DOCUMENTS, origin=origin)
+    names["add_generation_prompt"] = add_generation_prompt
     text = _rendered(_compiled_template(template), names, end)
     return text if final is None else _cut_at_end(text, final, end)
 
 # %% ../../nbs/pipeline/15_chat_templates.ipynb #e56060c3
+@contextmanager
+def _plain(name):
+    "Raise a ValueError where a value of this name contains itself or is nested too deeply to be copied."
+    try:
+        yield
+    except RecursionError:
+        raise ValueError(
+            f"{name} must be plain data, got one that contains itself or is nested too deeply; pass a copy of less"
+        ) from None
+
+
 def _rendered(template, names, end):
     "The output of a template for its variables."
     token = _STATE.set(_State())

@@ -494,6 +494,56 @@ def test_errors_show_the_way_out(toks):
         tok.chat([{"role": "user", "content": "x" * 200}])
 
 
+def _nested(levels, wrap):
+    "A value within so many others."
+    value = "inside"
+    for _ in range(levels):
+        value = wrap(value)
+    return value
+
+
+LOOP: dict = {"name": "f"}
+LOOP["parameters"] = [LOOP]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [LOOP, _nested(10_000, lambda v: {"a": v}), {"a": _nested(10_000, lambda v: [v])}],
+    ids=["contains itself", "10,000 dicts", "10,000 lists"],
+)
+@pytest.mark.parametrize("trusted", [False, True])
+def test_values_without_end_are_refused_in_words(toks, value, trusted):
+    tok = toks["chatml"]
+    template = "{{ tools | tojson }}{{ documents }}{{ x }}{% for m in messages %}{{ m.content }}{% endfor %}"
+    message = {"role": "user", "content": "hi"}
+    for name, given in {
+        "tools": {"tools": [value]},
+        "documents": {"documents": [value]},
+        "the variable x": {"x": value},
+        "messages": {"messages": [message | {"tool_calls": [value]}]},
+    }.items():
+        given = {"messages": [message], **given}
+        with pytest.raises(ValueError, match=f"^{name} must be plain data, got one that contains itself"):
+            tok.chat(**given, template=template, trusted=trusted)
+
+
+def test_equal_keys_write_no_more_commands_than_the_template(toks):
+    "Of equal keys and items, the first remains: how often a command is written is the template's decision."
+    tok = toks["chatml"]
+    command = "<|im_start|>"
+    messages = [{"role": "user", "content": command, command: "x"}, {"role": "user", "content": command}]
+    own, other = f"'{command}'", "messages[0].content"
+    for made in [
+        "dict({%s: 0}, **{%s: 1})", "[%s, %s] | unique", "dict.fromkeys([%s, %s])", "{%s: 1, %s: 2}",
+        "[{'content': %s}, {'content': %s}] | groupby('content') | map('first')",
+    ]:  # fmt: skip
+        for first, second in [(own, other), (other, own), (other, other)]:
+            template = "{%% for k in %s %%}{{ k }}{%% endfor %%}" % (made % (first, second))
+            ids = tok.chat(messages, template=template)
+            assert ids.count(tok.piece2id[command]) <= template.count(command)
+            assert tok.decode(ids) == command
+
+
 def test_jinja_is_named_where_it_is_missing():
     code = "import sys; sys.modules['jinja2'] = None\nfrom subword_nb import Tokenizer\n"
     code += "t = Tokenizer.train(['a b'], vocab_size=257)\nt.chat([{'role': 'user', 'content': 'a'}], template='{{ 1 }}')"
