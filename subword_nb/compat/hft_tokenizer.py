@@ -203,6 +203,7 @@ class PreTrainedTokenizerFast:
         self._named = NamedTokens()
         self._tokenizer = _backend(tokenizer_object, tokenizer_file, vocab, merges)
         self._take_lengths(kwargs)
+        self.init_inputs: tuple = ()  # there are no positional arguments
         self.init_kwargs = copy.deepcopy({k: v for k, v in kwargs.items() if k != "added_tokens_decoder"})
         self.deprecation_warnings: dict[str, bool] = {}
         self._take_settings(kwargs)
@@ -320,6 +321,11 @@ class PreTrainedTokenizerFast:
     def special_tokens_map(self) -> dict[str, str]:
         "Name → spelling."
         return self._named.as_texts()
+
+    @property
+    def _special_tokens_map(self):
+        "Name → token with its options, or None; programs written for release 5 read it."
+        return dict(self._named.tokens)
 
     @property
     def all_special_tokens(self) -> list[str]:
@@ -487,6 +493,11 @@ class PreTrainedTokenizerFast:
     def can_save_slow_tokenizer(self) -> bool:
         "Can the files of a tokenizer in Python be written?"
         return False
+
+    @property
+    def backend(self) -> str:
+        "The kind of tokenizer behind this one."
+        return "tokenizers"
 
     @property
     def backend_tokenizer(self) -> Tokenizer:
@@ -729,8 +740,12 @@ class PreTrainedTokenizerFast:
         n = max(map(len, rows), default=0)
         if n > limit:
             self.deprecation_warnings[said] = True
-            logging.getLogger(__name__).warning(
-                "a row has %d tokens, and the model takes %d; pass truncation=True to cut it", n, limit
+            # the logger of the other library, so that programs that configure or read it need no change
+            logging.getLogger("transformers.tokenization_utils_base").warning(
+                "Token indices sequence length is longer than the specified maximum sequence length for this model "
+                "(%d > %d): the model fails or ignores the rest; pass truncation=True to cut the row",
+                n,
+                limit,
             )
 
     def encode(

@@ -1432,3 +1432,28 @@ def test_a_name_leads_to_the_hub_and_a_class(monkeypatch, tmp_path):
     assert type(pickle.loads(pickle.dumps(tok))) is face.BertTokenizer
     assert type(face.AutoTokenizer.from_pretrained(tmp_path, pad_token="hug")).__name__ == "BertTokenizer"
     assert type(face.PreTrainedTokenizerFast.from_pretrained(tmp_path)) is face.PreTrainedTokenizerFast
+
+
+def test_programs_find_what_those_of_release_5_read(caplog):
+    "The logger that they configure, the kind of backend, and the tokens with their options."
+    eos = face.AddedToken("[EOS]", lstrip=True, normalized=False, special=True)
+    tok = face.PreTrainedTokenizerFast(tokenizer_object=_words(), eos_token=eos, model_max_length=3)
+    assert (tok.backend, tok.init_inputs, tok._special_tokens_map["eos_token"]) == ("tokenizers", (), eos)
+    assert tok._special_tokens_map["pad_token"] is None
+    with caplog.at_level("WARNING", "transformers"):
+        tok("a a a a a")
+        tok("a a a a a a")  # said once
+        tok.deprecation_warnings = {}
+        tok(["a", "a a a a"])
+    assert [record.name for record in caplog.records] == ["transformers.tokenization_utils_base"] * 2
+    start = (
+        "Token indices sequence length is longer than the specified maximum sequence length for this model"
+    )
+    assert [r.getMessage()[len(start) :].split(":")[0] for r in caplog.records] == [" (5 > 3)", " (4 > 3)"]
+
+
+def _words():
+    "A backend whose only word is `a`."
+    made = Tokenizer(models.WordLevel({"a": 0, "?": 1}, unk_token="?"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    return made
