@@ -138,7 +138,7 @@ def test_the_program_shows_the_goals_of_a_file(tmp_path):
     assert done.returncode == 0 and done.stdout == bench_goals.goals_table(records) + "\n"
 
 
-@pytest.mark.parametrize("folder, says", [("missing", "must be a folder"), (".", "must hold files")])
+@pytest.mark.parametrize("folder, says", [("missing", "must be a folder"), (".", "must contain files")])
 def test_a_folder_without_the_files_is_refused(tmp_path, folder, says):
     done = run("run", tmp_path / folder)
     assert done.returncode == 1 and says in done.stderr

@@ -276,7 +276,7 @@ BROKEN = {  # content of a file that is named like JSON → what is said of it
     b"[1, 2]": "must be a JSON object, got list",
     b'{"a": "\xff"}': "tokenizer.json must be JSON in UTF-8, got the byte 0xff at offset 7",
     b"\n": "tokenizer.json must be JSON, got text that is not: ",
-    b"": "must hold a tokenizer, got an empty file",
+    b"": "must contain a tokenizer, got an empty file",
 }
 
 

@@ -299,7 +299,7 @@ def test_other_libraries_pass_over_our_key(tmp_path, hf, algorithm):
         ({"allowed_special": [], "more": 1}, "and nothing else"),
         ({"allowed_special": "all"}, "must be a list"),
         ({"allowed_special": [1]}, "must be a list"),
-        ({"allowed_special": ["<no>"]}, "allowed_special must hold contents of added_tokens, got '<no>'"),
+        ({"allowed_special": ["<no>"]}, "allowed_special must contain contents of added_tokens, got '<no>'"),
     ],
 )
 def test_a_damaged_key_is_refused(tmp_path, own, message):

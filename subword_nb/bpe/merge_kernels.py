@@ -539,7 +539,7 @@ def _rank_tables(ranks, whole):
     symbols = first[data]
     if (symbols == NONE).any():
         raise ValueError(
-            f"ranks must hold every byte that occurs in a token, got no rank for 0x{data[symbols == NONE][0]:02x}; give all bytes a rank"
+            f"ranks must contain every byte that occurs in a token, got no rank for 0x{data[symbols == NONE][0]:02x}; give all bytes a rank"
         )
     slots, *rules, unmade = rules_of_rows(symbols, bounds, rank, made)
     unmade &= whole

@@ -575,7 +575,7 @@ def _rules_among(model, pieces):
 
 
 def _spells(model, chars):
-    "Does a model spell characters without its unknown piece, which may stand for several?"
+    "Does a model encode every character without its unknown piece, which may replace several?"
     missing = [f"<0x{b:02X}>" for c in chars if c not in model.piece2id for b in c.encode("utf-8")]
     if not missing:
         return True

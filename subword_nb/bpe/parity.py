@@ -46,7 +46,7 @@ def next_corpus(
     window: int = 1,  # Number of recent choices considered
     share: float = float("inf"),  # One that made more than this share of them is passed over
 ) -> str:  # The name that needs it most; of equals the first
-    "Whose turn it is."
+    "The corpus whose pairs the next merge is chosen by."
     order = sorted(needs, key=needs.__getitem__, reverse=True)
     return next((name for name in order if picks.count(name) / window <= share), order[-1])
 
@@ -56,7 +56,7 @@ class Parity:
     "How several corpora take turns."
 
     variant: str = "base"  # "base", or "window": none chooses much more often than its share
-    dev: Mapping | None = None  # Name → counts (in `train`: texts) that say the same; None: the corpora
+    dev: Mapping | None = None  # Name → counts (in `train`: texts) in the same languages; None: the corpora
     ratio: Mapping | None = None  # Name → compression rate, relative to that of others, instead of `dev`
     global_merges: int = 0  # So many merges are chosen from all corpora together first
     window: int = 100  # Number of recent choices that "window" considers
@@ -67,7 +67,7 @@ class Parity:
             raise ValueError(f'variant must be "base" or "window", got {self.variant!r}')
         if self.dev is not None and self.ratio is not None:
             raise ValueError(
-                "dev and ratio must not both be given: each says whose turn it is; leave one out"
+                "dev and ratio must not both be given: each decides which corpus is next; leave one out"
             )
         check_limits(window=self.window)
         if type(self.global_merges) is not int or self.global_merges < 0:
@@ -101,7 +101,7 @@ def _check_corpora(corpora, parity):
                 empty = not any(counts)
             if empty:
                 raise ValueError(
-                    f"{label} must hold at least one symbol for each name, got none for {name!r}; leave it out"
+                    f"{label} must contain at least one symbol for each name, got none for {name!r}; leave it out"
                 )
 
 # %% ../../nbs/bpe/10_parity.ipynb #b3f24bae

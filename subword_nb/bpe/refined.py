@@ -144,7 +144,7 @@ def picky_train_ref(
 
 
 def _check_threshold(threshold):
-    "Refuse what is no share."
+    "Raise an error for a threshold that is not above 0 and at most 1."
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 < threshold <= 1:
         raise ValueError(
             f"threshold must be a number above 0 and at most 1, got {threshold!r}; 0.9 is the paper's choice"
@@ -654,7 +654,7 @@ def _checked_events(piece2id, events):
         needed = event.parts if event.kind == "merge" else (piece, *event.parts)
         if missing := [p for p in needed if p not in present]:
             raise ValueError(
-                f"event {number} must use pieces that are there then, got {missing[0]!r}; "
+                f"event {number} must use pieces that exist at that point, got {missing[0]!r}; "
                 "pass all events, in the order of training"
             )
         if event.kind == "merge":
@@ -664,8 +664,8 @@ def _checked_events(piece2id, events):
         checked.append(event)
     if lost := sorted(present - {*piece2id}):
         raise ValueError(
-            f"piece2id must have every piece that the events leave, got none for {lost[0]!r}; "
-            "add it, or its removal"
+            f"piece2id must have every piece that the events leave, got no id for {lost[0]!r}; "
+            "add it, or the event that removes it"
         )
     return tuple(checked)
 

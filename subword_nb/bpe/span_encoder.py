@@ -178,7 +178,7 @@ def _keeps_bytes(pre):
 def _byte_tables(model, pre):
     "Initial symbols and tables of a byte-level model."
     if not _keeps_bytes(pre):
-        raise ValueError(f"pre must keep the bytes of a span, got {pre!r}; use Tokenizer.encode")
+        raise ValueError(f"pre must not change the bytes of a span, got {pre!r}; use Tokenizer.encode")
     tables = stored_tables("bpe bytes", _rules_content(model), lambda: _made_byte_tables(model))
     return tables[0], Merger(*tables[1:])
 
@@ -360,7 +360,7 @@ def _char_tables(model, pre, space):
     if isinstance(pre, Metaspace):
         space = pre.replacement
     elif not isinstance(pre, WholeText):
-        raise ValueError(f"pre must keep every character, got {pre!r}; use Tokenizer.encode")
+        raise ValueError(f"pre must not drop characters, got {pre!r}; use Tokenizer.encode")
     if model.continuing_subword_prefix or model.end_of_word_suffix or model.ignore_merges and not cuts:
         raise ValueError(
             f"model must not treat the ends of words in a special way, got {model!r}; use Tokenizer.encode"
@@ -423,8 +423,8 @@ def _ranked(model, pieces):
     for a, b in zip(order[:-1][same], order[1:][same], strict=True):
         if not (run[a] and run[b] and pieces[a][0] == pieces[b][0]):
             raise ValueError(
-                f"scores of pieces must differ, got one for {pieces[a]!r} and {pieces[b]!r}; which is joined "
-                "first depends on their places: use Tokenizer.encode"
+                f"scores of pieces must differ, got one for {pieces[a]!r} and {pieces[b]!r}; which of them is "
+                "merged first depends on their positions: use Tokenizer.encode"
             )
     rank = np.empty(len(pieces), np.uint32)
     rank[order] = np.arange(len(pieces), dtype=np.uint32)
@@ -661,7 +661,9 @@ class PairSpanEncoder:
             or model.ignore_merges
             or model.dropout
         ):
-            raise ValueError(f"model must merge all words alike, got {model!r}; use Tokenizer.encode")
+            raise ValueError(
+                f"model must merge all words by the same rules, got {model!r}; use Tokenizer.encode"
+            )
         symbols = script_symbols()
         found = np.array([model.piece2id.get(c, NONE) for c in symbols], np.uint32)
         slots, made, _, _ = _rules_of(model, _by_char(model.piece2id))

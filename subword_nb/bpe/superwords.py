@@ -165,7 +165,7 @@ def frequent_runs(
 
 # %% ../../nbs/bpe/08_superwords.ipynb #a67f8e75
 def _learn_runs(runs, pieces, vocab_size, bulk, progress, on_progress, options):
-    "Go on learning merges, in runs of ids."
+    "Continue learning merges, in runs of ids."
     ids, bounds, counts = runs
     if bulk:
         return learn_merges_kernel(
@@ -255,6 +255,6 @@ def _check_symbols(pieces, wide_counts):
         found = [*{s for p in texts for s in base_symbols(p)}]
     if invalid := sorted(s for s in found if s not in known):
         raise ValueError(
-            f"wide_counts must be of the corpus that counts are of, got the symbol {invalid[0]!r}, "
-            "which the first stage has no piece for; count both from the same texts"
+            f"wide_counts must come from the same corpus as counts, got the symbol {invalid[0]!r}, "
+            "for which the first stage has no piece; count both from the same texts"
         )

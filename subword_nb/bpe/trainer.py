@@ -232,7 +232,7 @@ def truncate_rules(
         if rules.ended == "full":
             raise ValueError(
                 f"vocab_size must be at most {len(rules.pieces)} (the pieces that were learned), got {vocab_size}; "
-                "to learn more, train on with known="
+                "to learn more, continue training with known="
             )
         return rules
     until = 0
@@ -303,9 +303,7 @@ def _check_sum(weight, bounds):
 
     total = float(np.dot(weight.astype(np.float64), np.diff(bounds)))
     if total >= 2**63 * (1 - 1e-9):
-        raise ValueError(
-            f"symbols, counted as often as they occur, must number less than 2**63, got {total:.3g}; divide all counts"
-        )
+        raise ValueError(f"the corpus must have fewer than 2**63 symbols, got {total:.3g}; divide all counts")
 
 
 WORK = 1 << 20  # Codes, or places, that a call looks at before Python has its turn
@@ -420,7 +418,7 @@ def _resumed(snapshot, pieces, vocab_size, prefix):
     for a, b in pairs:
         if not 0 <= min(a, b) <= max(a, b) < len(made):
             raise ValueError(
-                f"a snapshot must merge pieces below {len(made)}, got {a} and {b}: it is damaged; train anew"
+                f"a snapshot must merge pieces below {len(made)}, got {a} and {b}: it is damaged; train again"
             )
         piece = join_pair(made[a], made[b], prefix=prefix)
         if piece not in ids:
@@ -512,7 +510,7 @@ def new_state(
     prefix: str = "",  # `continuing_subword_prefix`
     lengths: Iterable[int] | None = None,  # Length of each piece in base symbols; None: 1 each
 ) -> Any:  # Its words are counted
-    "Lay a corpus out as flat arrays."
+    "Store a corpus in flat arrays."
     import numpy as np
 
     from subword_nb.bpe.train_kernels import (
@@ -794,7 +792,7 @@ def bpe_train(
     bulk: bool | None = None,  # True: kernels; False: dictionaries; None: by size
     # Called as `on_progress(pieces, vocab_size, "merging", state)`; `state()`: a snapshot
     on_progress: Callable | None = None,
-    resume: Mapping | None = None,  # A snapshot of a run with the same counts and options, to go on from
+    resume: Mapping | None = None,  # A snapshot of a run with the same counts and options, to continue from
     # Rules of an earlier run, or its merges as pairs, made first
     known: BPERules | Iterable | None = None,
 ) -> BPERules:  # Pieces, merge rules, their counts, and why training ended

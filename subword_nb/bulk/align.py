@@ -175,7 +175,7 @@ class _Run:
         return int(self.state[1]), int(self.state[2])
 
     def finish(self, after):
-        "Cut the arrays off behind the tokens, with so many more for special ones."
+        "Trim the arrays to the tokens, with space for special ones."
         n = int(self.state[0]) + after
         if n > len(self.ids):
             self._reserve(n)
@@ -594,7 +594,7 @@ def align_long(
     from subword_nb.bulk.span_places import Unsure
 
     bulk, frame = c.bulk, _frame(c, add_special_tokens)
-    assert bulk is not None  # a caller asks first
+    assert bulk is not None  # callers check this first
     try:
         if frame is None or not _is_certain(bulk, text):
             return None
@@ -617,7 +617,7 @@ def align_texts(
 ) -> list:  # (ids, offsets) of each text, without special tokens; None: only the pipeline is certain
     "The tokens of texts with their places, all texts in one pass."
     bulk, frame = c.bulk, _frame(c, add_special_tokens)
-    assert bulk is not None  # a caller asks first
+    assert bulk is not None  # callers check this first
     found: list = [None] * len(texts)
     try:
         certain = [k for k, text in enumerate(texts) if frame is not None and _is_certain(bulk, text)]

@@ -275,8 +275,8 @@ def _check(part, source):
         if size != source.size:
             was = f"it had {source.size:,} bytes, and has {size:,}"
         raise ValueError(
-            f"{source.path} must not change after its parts were chosen, got another file than then ({was}); "
-            "call again when nobody writes to it"
+            f"{source.path} must not change after its parts were chosen, got a different file ({was}); "
+            "call again when nothing writes to it"
         )
 
 # %% ../../nbs/bulk/16_distributed.ipynb #9b1c41d7
@@ -485,9 +485,9 @@ def _make_place(out, parts, run, overwrite):
             other[k] = difference
     if other and not overwrite:
         raise ValueError(
-            f"out must hold shards of the same run, got {out} with other ones ({next(iter(other.values()))}); "
-            "call as before to finish them, name another folder, or pass overwrite=True to make anew what "
-            "does not fit"
+            f"out must contain shards of the same run, got {out} with other ones ({next(iter(other.values()))}); "
+            "call as before to finish them, name another folder, or pass overwrite=True to replace "
+            "the shards that do not match"
         )
     if other:
         (out / MANIFEST).unlink(missing_ok=True)

@@ -434,7 +434,7 @@ def plan_run(
     format, dtype = _format_of(out, format), _dtype_of(tok, dtype, append)
     if not out.absolute().parent.is_dir():
         raise FileNotFoundError(
-            f"the folder {out.parent} does not exist; make it first, or write somewhere else"
+            f"the folder {out.parent} does not exist; create it first, or write somewhere else"
         )
     if tok.model.drops_merges and tok.model.dropout:
         options["dropout"] = 0.0  # ids must be reproducible

@@ -397,7 +397,7 @@ def _resume(journal, folder, header, resume):
     if other and (other != ["inputs"] or not _unread(journal.last, inputs, header["inputs"])):
         raise ValueError(
             f"{folder} must be of the same run, got an unfinished run with other {_differ(lines[0], header, other)}; "
-            "call with the same again to finish it, or pass resume=False to start anew"
+            "call with the same again to finish it, or pass resume=False to start over"
         )
     journal.file.truncate(0 if other else size)
     if other:
@@ -569,7 +569,7 @@ def load_encoded(
     beside = path / "index.json" if path.is_dir() else path.with_name(f"{path.name}.json")
     if not beside.exists():
         raise FileNotFoundError(
-            f"there is no {beside}; pass what encode_files wrote, with the files that it wrote beside"
+            f"there is no {beside}; pass an output of encode_files, together with the files that belong to it"
         )
     try:
         facts = json.loads(beside.read_bytes())
@@ -615,7 +615,7 @@ def _open(path, format, dtype):
         )
     if bounds[-1] != len(ids):
         raise ValueError(
-            f"{path} must hold as many ids as its bounds say, {bounds[-1]:,}, got {len(ids):,}; encode again"
+            f"{path} must contain as many ids as its bounds say, {bounds[-1]:,}, got {len(ids):,}; encode again"
         )
     return Ragged(ids, bounds)
 

@@ -337,7 +337,7 @@ def _agree(facts, shards, where):
             )
         if s.continues and not (k and shards[k - 1].rows):
             raise ValueError(
-                f"{where}, shard {k}: continues must be false without a document before, got true; encode again"
+                f"{where}, shard {k}: continues must be false without a preceding document, got true; encode again"
             )
     for key, said in zip(("documents", "tokens", "bytes"), sums, strict=True):
         real = sum(getattr(s, key) for s in shards)
@@ -373,7 +373,7 @@ def _open_shard(folder, manifest, k):
     found = len(rows.bounds) - 1, len(rows.ids), int(rows.bounds[0]), int(rows.bounds[-1])
     if found != (s.rows, s.tokens, 0, s.tokens):
         raise ValueError(
-            f"{path} must hold {s.rows:,} rows with {s.tokens:,} ids, as {MANIFEST} says, got {found[0]:,} with "
+            f"{path} must contain {s.rows:,} rows with {s.tokens:,} ids, as {MANIFEST} says, got {found[0]:,} with "
             f"{found[1]:,}, or other bounds; encode again, which makes only what is damaged"
         )
     return rows
@@ -404,7 +404,7 @@ def _table_rows(path, dtype):
         ) from None
     if rows.ids.dtype != dtype:
         raise ValueError(
-            f"{path} must hold {dtype}, as {MANIFEST} says, got {rows.ids.dtype}; encode again, which makes only what is damaged"
+            f"{path} must contain {dtype}, as {MANIFEST} says, got {rows.ids.dtype}; encode again, which makes only what is damaged"
         )
     return rows
 

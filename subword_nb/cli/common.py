@@ -151,7 +151,7 @@ class Commands(TyperGroup):
             return result
         except BrokenPipeError:
             _mute()
-            raise typer.Exit(141) from None  # reported by shells for a program whose reader has gone
+            raise typer.Exit(141) from None  # reported by shells for a program whose reader has closed it
 
     def main(
         self,
@@ -270,7 +270,7 @@ def ids_of(
             ) from None
         if array.ndim != 1 or array.dtype.kind not in "iu":
             raise ValueError(
-                f"{name} must hold one row of integers, got {array.ndim}-dimensional {array.dtype} data"
+                f"{name} must contain one row of integers, got {array.ndim}-dimensional {array.dtype} data"
             )
         return [array.tolist()]
     lines = split_lines(decode_text(data, source=name))

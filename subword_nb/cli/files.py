@@ -115,7 +115,7 @@ def convert_command(
     places = [place for place in (Path(target), place_of(target, kind)) if place.exists()]
     if here.exists() and any(here.samefile(place) for place in places):
         raise ValueError(
-            f"--out must be another file than the one that is read, got {printable(target, space=' ')}; give the new one another name"
+            f"--out must differ from the input file, got {printable(target, space=' ')}; choose another name"
         )
     done = convert(source, target, kind=kind, n=check, seed=seed, **reader_options(option or []))
     print(done)
@@ -168,7 +168,7 @@ def _stopped(out: Path, e: BaseException) -> None:
     if not left.exists() or str(left) in str(e):
         raise e
     raise ValueError(
-        f"{e}. Then the same command goes on; what is done is kept in {left}, and --restart begins anew"
+        f"{e}. Then run the same command again, which continues from {left}; --restart starts over"
     )
 
 # %% ../../nbs/cli/04_files.ipynb #44a18345

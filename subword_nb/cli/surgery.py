@@ -67,7 +67,7 @@ def _checked(command: str, out: str | None, *maps: Path | None) -> str:
         if path is not None and path.suffix != ".npz":
             raise ValueError(f"{name} must end in .npz, got {path}")
         if path is not None and not path.absolute().parent.is_dir():
-            raise FileNotFoundError(f"{name} {path}: there is no folder {path.parent}; make it first")
+            raise FileNotFoundError(f"{name} {path}: there is no folder {path.parent}; create it first")
     return checked_out(out, "")
 
 
@@ -152,7 +152,7 @@ def remove_command(
 ) -> None:  # Prints the result
     "Remove pieces by name."
     if not pieces:
-        raise ValueError("PIECE must be given, remove needs pieces: name those that are to go")
+        raise ValueError("PIECE must be given, remove needs pieces: name the pieces to remove")
     out, tok = _checked("remove", out, id_map), load_tokenizer(tokenizer, "remove")
     _finish(tok.remove(pieces, renumber=not keep_ids), out, tok, {id_map: tok})
 
@@ -177,7 +177,7 @@ def merge_command(
     "Join two vocabularies."
     out = _checked("merge", out, id_map, other_id_map)
     if id_map is not None and id_map == other_id_map:
-        raise ValueError(f"--other-id-map must be another file than --id-map, got {id_map} for both")
+        raise ValueError(f"--other-id-map must differ from --id-map, got {id_map} for both")
     tok, second = (load_tokenizer(name, "merge") for name in (tokenizer, other))
     _finish(tok.merge(second, rule=rule), out, tok, {id_map: tok, other_id_map: second})
 

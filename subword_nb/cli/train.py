@@ -355,7 +355,7 @@ def checked_out(
         return out
     if not place.absolute().parent.is_dir():
         raise FileNotFoundError(
-            f"--out {out}: there is no folder {place.parent}; make it first, or end the path in / for a folder that is made"
+            f"--out {out}: there is no folder {place.parent}; create it first, or end the path in / to create a folder"
         )
     suffix = place.suffix.lower()
     fits = {
@@ -514,7 +514,7 @@ def count_command(
     if out.suffix not in (".npz", ".parquet"):
         raise ValueError(f"--out must end in .npz or .parquet, got {out}")
     if not out.absolute().parent.is_dir():
-        raise FileNotFoundError(f"--out {out}: there is no folder {out.parent}; make it first")
+        raise FileNotFoundError(f"--out {out}: there is no folder {out.parent}; create it first")
     counts = _counted(sources or [])
     if counts is None:
         given: dict = dict(normalizer=normalizer, pre_tokenizer=pre_tokenizer, documents=documents)

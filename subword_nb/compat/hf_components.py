@@ -440,7 +440,7 @@ class Components(Component, base=True):
         return self._made
 
     def _join(self, made):
-        raise TypeError(f"{type(self).__name__} does not say how its parts are joined")
+        raise TypeError(f"{type(self).__name__} does not define how its parts are joined")
 
     def item(
         self,

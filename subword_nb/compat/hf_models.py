@@ -262,7 +262,7 @@ class Model(Component, family=True):
             setattr(self, attribute, value)
 
     def _files(self):
-        raise TypeError(f"{type(self).__name__} does not say which files it has")
+        raise TypeError(f"{type(self).__name__} does not define its files")
 
     def _ordered(self):
         return dict(sorted(self._vocab.items(), key=lambda item: item[1]))

@@ -68,7 +68,7 @@ class Trainer(Component, family=True):
         return list(self.values["special_tokens"])
 
     def _learn(self, model, counts):
-        raise TypeError(f"{type(self).__name__} does not say how it trains")
+        raise TypeError(f"{type(self).__name__} does not define how it trains")
 
     def _state(self):
         tokens = [t.to_dict() for t in self.values["special_tokens"]]

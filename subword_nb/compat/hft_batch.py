@@ -202,7 +202,7 @@ class BatchEncoding(UserDict):
         if isinstance(item, slice):
             return {name: column[item] for name, column in self.data.items()}
         raise KeyError(
-            f"{item!r} is not the name of a column; a number reads an encoding, and this batch holds none"
+            f"{item!r} is not the name of a column; a number selects an encoding, and this batch has none"
         )
 
     def __getattr__(self, name):
@@ -305,8 +305,8 @@ class BatchEncoding(UserDict):
     def _row(self, question, index):
         if not self._encodings:
             raise ValueError(
-                f"{question}() asks the encodings of a batch, and this one holds columns only; "
-                "ask what the tokenizer returned when it was called"
+                f"{question}() needs the encodings of a batch, and this one has only columns; "
+                "call it on the batch that the tokenizer returned"
             )
         return self._encodings[index]
 
@@ -333,7 +333,7 @@ class BatchEncoding(UserDict):
             except (ValueError, TypeError, OverflowError) as e:
                 raise ValueError(
                     f"the rows of {name!r} do not make an array ({e}); pass padding=True and truncation=True "
-                    "to give all rows one length, and leave out columns that are no numbers"
+                    "to give all rows one length, and leave out columns that are not numbers"
                 ) from e
         return self
 

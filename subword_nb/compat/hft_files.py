@@ -129,7 +129,7 @@ def _object_in(path):
         return {}
     found = read_json(path)
     if not isinstance(found, dict):
-        raise ValueError(f"{path} must hold an object of JSON, got {type(found).__name__}")
+        raise ValueError(f"{path} must contain an object of JSON, got {type(found).__name__}")
     return found
 
 
@@ -183,7 +183,7 @@ def pretrained_path(
         inside = [part for part in (subfolder, gguf_file) if part]
         path = path.joinpath(*inside)
         if not path.exists():
-            raise FileNotFoundError(f"there is no {path}; pass subfolder= and gguf_file= as they are named")
+            raise FileNotFoundError(f"there is no {path}; check subfolder= and gguf_file=")
         return path
     if gguf_file:
         from huggingface_hub import hf_hub_download
@@ -191,8 +191,7 @@ def pretrained_path(
         return Path(hf_hub_download(os.fspath(name), gguf_file, subfolder=subfolder, **hub))
     if subfolder:
         raise ValueError(
-            f"subfolder={subfolder!r} is looked for in folders of this machine only; "
-            f"download {name} and pass its folder"
+            f"subfolder={subfolder!r} works with local folders only; download {name} and pass its folder"
         )
     from subword_nb.formats.hub import hub_folder
 
@@ -238,8 +237,8 @@ def _load_other(path, tokenizer_class):
     kind, parts = read_file(path)
     if kind == "sentencepiece" and _short(tokenizer_class) not in _READS_ANY:
         raise ValueError(
-            f"{path}: {tokenizer_class} may number the pieces of a SentencePiece model in a way of its own; "
-            "add its tokenizer.json to the folder, or pass the .model file for the pieces as they are"
+            f"{path}: {tokenizer_class} may number the pieces of a SentencePiece model differently; "
+            "add its tokenizer.json to the folder, or pass the .model file to use its own numbers"
         )
     named = _named_by_model(parts.source) if kind == "sentencepiece" else {}
     if kind == "gguf":

@@ -222,7 +222,7 @@ def _field(name, spec):
     if said["join"] is not None and not (isinstance(said["join"], str) and said["repeats"]):
         raise ValueError(f"{where}: join must be a text of a field that repeats, got {said['join']!r}")
     if not isinstance(said["transform_each"], bool) or said["transform_each"] and said["transform"] is None:
-        raise ValueError(f"{where}: transform_each must be true or false, beside a transform")
+        raise ValueError(f"{where}: transform_each must be true or false, and given with a transform")
     _check_shape(where, said["transform"])
     groups = [group for mark in (opening, closing) if mark for group in mark.pattern.groupindex]
     if groups and said["transform"] is None:

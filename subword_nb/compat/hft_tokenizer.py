@@ -802,7 +802,7 @@ class PreTrainedTokenizerFast:
             return known.get(chat_template, chat_template) if isinstance(known, Mapping) else chat_template
         if known is None:
             raise ValueError(
-                "the tokenizer does not say how a chat is written down; set tok.chat_template, "
+                "the tokenizer has no chat template; set tok.chat_template, "
                 "or pass chat_template=, the source of a template"
             )
         if not isinstance(known, Mapping):
@@ -929,7 +929,7 @@ class PreTrainedTokenizerFast:
         template = self.response_template if given is None else given
         if template is None:
             raise AttributeError(
-                "the tokenizer does not say how an answer is taken apart; set tok.response_template, "
+                "the tokenizer has no response template; set tok.response_template, "
                 "or pass a response template"
             )
         return template
@@ -952,7 +952,7 @@ class PreTrainedTokenizerFast:
         if "add_generation_prompt" in kwargs:
             raise ValueError(
                 "encode_message_with_chat_template takes no add_generation_prompt; "
-                "encode what opens the answer by itself"
+                "encode the generation prompt separately"
             )
         before = list(conversation_history or ())
         ids = self.apply_chat_template([*before, message], return_dict=False, **kwargs)
@@ -999,7 +999,7 @@ class PreTrainedTokenizerFast:
                 files.append(folder / f"{name}.jinja")
                 if files[-1].parent != folder or name in ("", "..") or "\\" in name:
                     raise ValueError(
-                        f"the chat template {name!r} cannot be written: its name is no name of a file"
+                        f"the chat template {name!r} cannot be saved: its name is not a valid file name"
                     )
                 folder.mkdir(exist_ok=True)
             files[-1].write_text(source, encoding="utf-8", newline="")
@@ -1159,7 +1159,7 @@ class PreTrainedTokenizerFast:
         pretrained_model_name_or_path: str | os.PathLike,  # A folder, a file, or "org/name" on the hub
         *init_inputs: Any,  # Ignored
         cache_dir: str | os.PathLike | None = None,  # Folder of downloaded files
-        force_download: bool = False,  # Not supported; a repository is fetched once
+        force_download: bool = False,  # Not supported; a repository is downloaded once
         local_files_only: bool = False,  # Make no requests to the hub
         token: str | bool | None = None,  # For repositories that are not public
         revision: str = "main",  # A branch, a tag or a commit
@@ -1170,8 +1170,8 @@ class PreTrainedTokenizerFast:
         "Load a tokenizer from a folder, a file, or the hub."
         if force_download:
             raise ValueError(
-                "force_download=True is not supported: a repository is fetched once and kept; "
-                "pass another cache_dir= to fetch it again"
+                "force_download=True is not supported: a repository is downloaded once and cached; "
+                "pass another cache_dir= to download it again"
             )
         where = {name: kwargs.pop(name, None) for name in ("subfolder", "gguf_file")}
         hub: dict[str, Any] = {"cache_dir": cache_dir, "local_files_only": local_files_only, "token": token}
@@ -1354,7 +1354,7 @@ class PreTrainedTokenizerFast:
             ):
                 raise
             raise ConnectionError(
-                f"{repo_id}: the hub was not reached ({e}); check the network and HF_HUB_OFFLINE, "
+                f"{repo_id}: the hub could not be reached ({e}); check the network and HF_HUB_OFFLINE, "
                 "or save_pretrained to a folder and upload it later"
             ) from e
 
@@ -1418,7 +1418,7 @@ def _backend(tokenizer_object, tokenizer_file, vocab, merges):
     if vocab is not None:
         return Tokenizer(Unigram([tuple(row) for row in vocab], 0))
     raise ValueError(
-        "there is nothing to make a tokenizer of; pass tokenizer_object= or tokenizer_file=, "
+        "a tokenizer must be given, got none; pass tokenizer_object= or tokenizer_file=, "
         "or load one with from_pretrained"
     )
 
@@ -1608,6 +1608,6 @@ def _id_of(token, tokenizer):
     if i is None:
         raise ValueError(
             f"the post-processor adds {token!r}, which the new vocabulary does not have; "
-            "pass it in new_special_tokens, or spell it anew with special_tokens_map"
+            "pass it in new_special_tokens, or rename it with special_tokens_map"
         )
     return i

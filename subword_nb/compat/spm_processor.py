@@ -210,7 +210,7 @@ class _Decodable:
             self.is_batch = len(given) > 0 and _is_sequence(given[0])
         rows = list(given) if self.is_batch else [given]
         if not all(map(_is_sequence, rows)):
-            raise TypeError(f"a batch holds sequences only, got {given!r}")
+            raise TypeError(f"a batch must contain only sequences, got {given!r}")
         first = next((row for row in rows if len(row)), [])
         self.has_pieces = _holds_pieces(first)
         self.is_bytes = self.has_pieces and isinstance(first[0], bytes)
@@ -669,7 +669,9 @@ class SentencePieceProcessor:
         "The best segmentations of a text; scores are in the protos."
         kind = _checked_type(out_type, return_type, self._out_type)
         if kind == "offset_mapping":
-            raise ValueError("return_type='offset_mapping' is for encode; ask nbest_encode for 'proto'")
+            raise ValueError(
+                "return_type='offset_mapping' is for encode; pass return_type='proto' to nbest_encode"
+            )
         n = max(1, index(self._nbest_size if nbest_size is None else nbest_size))
         if n > _MAX_NBEST:
             raise RuntimeError(f"nbest_size must be at most {_MAX_NBEST}, got {n}")
@@ -752,7 +754,9 @@ class SentencePieceProcessor:
         if isinstance(chunk_len, bool) or not isinstance(chunk_len, int) or chunk_len <= 0:
             raise ValueError(f"chunk_len must be positive, got {chunk_len!r}")
         if kind == "offset_mapping":
-            raise ValueError("return_type='offset_mapping' is for encode; ask parallel_encode for 'proto'")
+            raise ValueError(
+                "return_type='offset_mapping' is for encode; pass return_type='proto' to parallel_encode"
+            )
         return self.encode(
             input,
             kind,
@@ -1150,7 +1154,7 @@ def _check_no_model(options):
     for name in ("model_file", "model_proto"):
         if name in options:
             raise ValueError(
-                f"{name} is what from_file and from_proto take first; leave it out of the options"
+                f"{name} is the first argument of from_file and from_proto; leave it out of the options"
             )
 
 

@@ -27,7 +27,7 @@ def decoded(
         text.encode("utf-8")
     except UnicodeEncodeError as e:
         raise RuntimeError(
-            f"the text has a lone surrogate at {e.start}, which UTF-8 cannot hold; replace it first"
+            f"the text has a lone surrogate at {e.start}, which UTF-8 cannot encode; replace it first"
         ) from None
     return str(text)
 

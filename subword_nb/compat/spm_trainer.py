@@ -141,7 +141,7 @@ class _Options:
             "training_sentence_size",
         ):
             if self[name]:
-                raise TrainingError(f"{name}={self[name]!r} cannot be honoured here; leave it out")
+                raise TrainingError(f"{name}={self[name]!r} is not supported; leave it out")
         for name, low, high in (
             ("vocab_size", 1, 1 << 31),
             ("character_coverage", 0.98, 1.0),
@@ -470,7 +470,7 @@ def _engine_normalizer(spec, options):
 
 
 def _pieces_of(counted, options, reserved):
-    "Learn, and lay the pieces out."
+    "Learn, and arrange the pieces."
     kind = options["model_type"]
     wanted = options["vocab_size"] - len(reserved)
     apart = {piece for piece, _ in reserved.values()}

@@ -16,7 +16,9 @@ def check_start(
 ) -> None:
     "Raise a ValueError for an empty corpus, counts below one, and special tokens listed twice."
     if smallest is None:
-        raise ValueError("the corpus must hold at least one pretoken, got none; pass text that is not empty")
+        raise ValueError(
+            "the corpus must contain at least one pretoken, got none; pass text that is not empty"
+        )
     if smallest < 1:
         raise ValueError(f"counts must be positive integers, got {smallest}; leave out what does not occur")
     if twice := [s for s, n in Counter(special_tokens).items() if n > 1]:

@@ -70,7 +70,7 @@ def _arcs(n, arcs, best):
             _Arc(start, end, clip(printable(label), n=24) or "⟨empty⟩", clip(note, n=16), i in best)
         )
     if outside := best - set(range(len(checked))):
-        raise ValueError(f"best must hold indices into the {len(checked)} arcs, got {min(outside)}")
+        raise ValueError(f"best must contain indices into the {len(checked)} arcs, got {min(outside)}")
     return checked
 
 # %% ../../nbs/core/08_diagrams.ipynb #c3adab6d
@@ -263,7 +263,7 @@ def _trie_order(nodes: dict, edges: list) -> list:
         stack += [(k, depth + 1) for k in reversed(nodes[n].kids)]
     if len(order) < len(nodes):
         raise ValueError(
-            "edges must make a tree, got a circle with the node "
+            "edges must make a tree, got a cycle with the node "
             f"{min((n for n in nodes if n not in dict(order)), key=str)!r}; leave one of its edges out"
         )
     return order
@@ -406,7 +406,7 @@ def _split_table(words: list, splits: dict) -> list:
     "Checked columns of cells, a cell being a list of labels; the words come first."
     if not splits or not words:
         raise ValueError(
-            "words must hold at least one word, and splits the lists of their pieces, got nothing to draw; "
+            "words must contain at least one word, and splits the lists of their pieces, got nothing to draw; "
             "pass splits={name: [pieces of each word]}"
         )
     table = [("", [[clip(printable(w), n=24)] for w in words])]
@@ -504,7 +504,7 @@ def _boxes(columns: list) -> dict:
     ]:
         if not isinstance(said, str) or not said:
             raise ValueError(
-                f"columns[{i}] must hold texts whose first line names a box, got {clip(repr(said), n=40)}"
+                f"columns[{i}] must contain texts whose first line names a box, got {clip(repr(said), n=40)}"
             )
         lines = said.split("\n")
         if lines[0] in boxes:
@@ -516,7 +516,7 @@ def _boxes(columns: list) -> dict:
             [clip(printable(line, space=" "), n=60) for line in lines], i, 18 * len(lines) + 12
         )
     if not boxes:
-        raise ValueError("columns must hold at least one box, got none")
+        raise ValueError("columns must contain at least one box, got none")
     return boxes
 
 # %% ../../nbs/core/08_diagrams.ipynb #8c2562b6

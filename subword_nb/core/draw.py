@@ -256,7 +256,7 @@ def draw_tokens(
     ids = [None] * len(pieces) if ids is None else list(ids)
     if len(ids) != len(pieces):
         raise ValueError(
-            f"ids must hold one id for each of the {len(pieces)} pieces, got {len(ids)}; pass them all, or ids=None"
+            f"ids must contain one id for each of the {len(pieces)} pieces, got {len(ids)}; pass them all, or ids=None"
         )
     chips = []
     for i, (p, n) in enumerate(zip(pieces[:most], ids[:most], strict=True)):
@@ -434,7 +434,7 @@ def draw_merge_tree(
     many = isinstance(tree, list)
     roots = [_node(t, f"tree[{i}]") for i, t in enumerate(tree)] if many else [_node(tree)]
     if not roots:
-        raise ValueError("tree must hold at least one tree, got an empty list")
+        raise ValueError("tree must contain at least one tree, got an empty list")
     left = 8.0
     for r in roots:
         _place(r, left)
@@ -486,7 +486,7 @@ def draw_bars(
         )
     rows = _bar_rows(pairs)
     if not rows:
-        raise ValueError("pairs must hold at least one (label, number), got none")
+        raise ValueError("pairs must contain at least one (label, number), got none")
     title, more, rows = clip(printable(title, space=" "), n=80), len(rows) - most, rows[:most]
     top = max(v for _, v in rows) or 1
     pad, tail = max(cell_width(k) for k, _ in rows), max(len(_number(v)) for _, v in rows)
@@ -525,7 +525,7 @@ def draw_arrays(
         for k, vs in arrays.items()
     }
     if not any(rows.values()):
-        raise ValueError("arrays must hold at least one array with a value, got nothing to draw")
+        raise ValueError("arrays must contain at least one array with a value, got nothing to draw")
     name, n = max(map(cell_width, rows)), max(map(len, rows.values()))
     cell = max(cell_width(v) for vs in rows.values() for v in [*vs, str(n)])
     x, wide = 8.5 * name + 10, 8.5 * cell + 12

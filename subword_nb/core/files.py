@@ -65,5 +65,5 @@ def unchanged(
         )
         raise ValueError(
             f"{name} must not change while it is read, got a file that did, {how}; "
-            "read it again when nobody writes to it any more"
+            "read it again when nothing writes to it any more"
         )

@@ -180,7 +180,7 @@ def read_bytes(
             data += more
     if len(data) != size:
         raise ValueError(
-            f"{path} must be an ordinary file that nobody writes to, got {len(data):,} bytes of its {size:,}; "
+            f"{path} must be an ordinary file that nothing writes to, got {len(data):,} bytes of its {size:,}; "
             "make a copy and read that"
         )
     return data

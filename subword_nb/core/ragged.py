@@ -150,7 +150,7 @@ def _ids_of(document):
     "The ids of a document to search for, as a list."
     if not isinstance(document, Iterable):
         raise TypeError(
-            f"a document must be an iterable of ids, got {type(document).__name__}; a single id is looked for in batch.ids"
+            f"a document must be an iterable of ids, got {type(document).__name__}; to look for one id use batch.ids"
         )
     return [*document]
 

@@ -28,7 +28,7 @@ def _row(row, where: str) -> tuple[str, list, str]:
     "A checked row: its label, cells and note."
     if not isinstance(row, (tuple, list)) or len(row) not in (2, 3) or isinstance(row[1], (str, bytes)):
         raise ValueError(
-            f"{where} must hold rows (label, cells) or (label, cells, note), got {clip(repr(row), n=60)}"
+            f"{where} must contain rows (label, cells) or (label, cells, note), got {clip(repr(row), n=60)}"
         )
     label, cells, note = (*row, "")[:3]
     cells = [_cell(cell, where) for cell in cells]

@@ -75,7 +75,7 @@ def encode_text(
             return _without_surrogates(text, errors).encode("utf-8")
         raise ValueError(
             f"text must have no lone surrogate, got U+{ord(text[e.start]):04X} at position {e.start}, "
-            'which UTF-8 cannot hold; pass errors="replace" or errors="ignore"'
+            'which UTF-8 cannot encode; pass errors="replace" or errors="ignore"'
         ) from None
 
 # %% ../../nbs/core/00_unicode.ipynb #0be79b09

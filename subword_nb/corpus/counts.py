@@ -179,7 +179,7 @@ def _is_file_to_be(path):
         )
     if not path.parent.is_dir():
         raise FileNotFoundError(
-            f"the folder {path.parent} does not exist; make it first, or write somewhere else"
+            f"the folder {path.parent} does not exist; create it first, or write somewhere else"
         )
     return path.is_file() or not path.exists()
 
@@ -330,7 +330,7 @@ def load_counts(
         or (counts.counts < 0).any()
     ):
         raise ValueError(
-            f"{path} must hold counts that fit together, got {len(ends)} bounds up to {ends[-1]}, "
+            f"{path} must contain counts that fit together, got {len(ends)} bounds up to {ends[-1]}, "
             f"{len(counts.data)} bytes, {n} counts; it is damaged: make it again with save_counts"
         )
     if not counts.bytewise:

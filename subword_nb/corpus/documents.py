@@ -120,7 +120,7 @@ def _last_cut(text: str) -> int:
 
 # %% ../../nbs/corpus/00_documents.ipynb #0f8d7322
 BLOCK = 1 << 20  # bytes per read
-LONGEST = 4 * BLOCK  # maximum number of characters held back while no position to cut is found
+LONGEST = 4 * BLOCK  # maximum number of characters buffered while no position to cut is found
 
 
 def _decoded(blocks: Iterable[bytes], errors: str, source: str) -> Iterator[str]:
@@ -220,8 +220,7 @@ def _unpacked(raw, kind: str, size: int, offset: int, name: str) -> Iterator[tup
             block = read_block(stream, size)
         except EOFError:
             raise ValueError(
-                f"{name} must be a whole {kind} file, got one that is cut off before its end; "
-                "download or compress it again"
+                f"{name} must be a complete {kind} file, got a truncated one; download or compress it again"
             ) from None
         except damage as e:
             if getattr(e, "errno", None) is not None:
@@ -232,7 +231,7 @@ def _unpacked(raw, kind: str, size: int, offset: int, name: str) -> Iterator[tup
                     "compress it again with a smaller window or dictionary"
                 ) from None
             raise ValueError(
-                f"{name} must be a sound {kind} file, got a damaged one ({e}); download or compress it again"
+                f"{name} must be a valid {kind} file, got a damaged one ({e}); download or compress it again"
             ) from None
         yield block, raw.tell() if tells else 0
 

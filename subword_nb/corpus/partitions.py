@@ -245,8 +245,8 @@ def check_range(
         if size != part.size:
             was = f"it had {part.size:,} bytes, and has {size:,}"
         raise ValueError(
-            f"{part.path} must not change after it was cut into parts, got another file than then ({was}); "
-            "begin anew with file_ranges, when nobody writes to it"
+            f"{part.path} must not change after it was cut into parts, got a different file ({was}); "
+            "start again with file_ranges when nothing writes to it"
         )
 
 # %% ../../nbs/corpus/04_partitions.ipynb #72fb20f3
@@ -270,7 +270,7 @@ def range_blocks(
     "The bytes of the documents that begin in a part; the parts of a file in order are the whole file."
     if separator == b"" or separator is None and not part.whole:
         raise ValueError(
-            f"separator must be what stands behind a document, such as b'\\n', because {part.path} is cut, "
+            f"separator must be the bytes that end a document, such as b'\\n', because {part.path} is cut, "
             f"got {separator!r}; pass it, or larger part_bytes for a file that is one document"
         )
     with open_range(part) as raw:

@@ -241,7 +241,7 @@ def _sound(name, kind, raw):
             if getattr(e, "errno", None) is not None:
                 raise
             raise ValueError(
-                f"{name} must be a sound {kind} file, got a damaged one ({str(e).strip()}); download or write it again"
+                f"{name} must be a valid {kind} file, got a damaged one ({str(e).strip()}); download or write it again"
             ) from None
 
 
@@ -462,7 +462,7 @@ def _reader(file, field):
     is_table = kind in PARQUET_SUFFIXES or kind in ARROW_SUFFIXES
     if is_table and not plain:
         raise ValueError(
-            f"{file.name} must not be compressed, because tables are read in places; unpack it first"
+            f"{file.name} must not be compressed, because tables are not read from start to end; decompress it first"
         )
     if is_table:
         return _read_parquet if kind in PARQUET_SUFFIXES else _read_arrow
@@ -688,7 +688,7 @@ def as_corpus(
         return Corpus(source, **options)
     if given := {k: v for k, v in options.items() if v != {"errors": "strict", "seed": 0}.get(k)}:
         raise ValueError(
-            f"{', '.join(given)} must be given where the Corpus is made, got a Corpus already as source"
+            f"{', '.join(given)} must be given to the Corpus itself, got an existing Corpus as source"
         )
     return source
 
@@ -721,6 +721,6 @@ def wikitext(
             ) from None
         raise OSError(
             f"WikiText ({name}, {split}) could not be fetched ({type(e).__name__}: "
-            f"{e}); look after the network, or pass fallback=, a text file of yours"
+            f"{e}); check the network, or pass fallback=, a text file of yours"
         ) from e
     return Corpus(fetched, field="text", **options)

@@ -220,7 +220,7 @@ def _completed(there, handles):
                 if there.client.nthreads():
                     continue
                 raise TimeoutError(
-                    f"there has been no worker for {there.timeout:g} seconds; look into the logs of the cluster"
+                    f"there has been no worker for {there.timeout:g} seconds; check the logs of the cluster"
                 ) from None
             for key in [key for key, future in waiting.items() if future in done]:
                 future = waiting.pop(key)
@@ -331,7 +331,7 @@ def check_client(
         )
     if n_workers is not None and client is not None:
         raise ValueError(
-            f"n_workers must be left out where client={client!r} says who works, got {n_workers}; pass one of them"
+            f"n_workers must be left out where client={client!r} determines the workers, got {n_workers}; pass one of them"
         )
     if client is False:
         return

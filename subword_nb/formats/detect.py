@@ -233,15 +233,13 @@ def _refuse(path):
     with open(path, "rb") as f:
         head = f.read(_HEAD)
     if not head:
-        raise ValueError(f"{path} must hold a tokenizer, got an empty file")
+        raise ValueError(f"{path} must contain a tokenizer, got an empty file")
     if path.name in _COMPANIONS:
         raise ValueError(
-            f"{path} says how a tokenizer is used, and not which pieces it has; pass its folder, which must hold the tokenizer"
+            f"{path} has the settings of a tokenizer and no vocabulary; pass its folder, which must contain the tokenizer"
         )
     if packed := next((name for mark, name in _PACKED.items() if head.startswith(mark)), None):
-        raise ValueError(
-            f"{path} must not be packed, got {packed}; unpack it and pass the file that comes out"
-        )
+        raise ValueError(f"{path} must not be packed, got {packed}; unpack it and pass the file inside")
     if path.suffix == ".txt":
         return TokenizerFiles("vocab.txt", (path,))  # pieces may be any characters
     if head.lstrip()[:1] in (b"{", b"["):
@@ -266,7 +264,7 @@ def _in_folder(folder):
             return _only(folder, kind, chosen)
     if len(kinds) == 1 and (alone := _alone(*kinds.items())):
         return alone
-    raise ValueError(f"the folder {folder} must hold a tokenizer, one of {', '.join(KINDS)}, got none")
+    raise ValueError(f"the folder {folder} must contain a tokenizer, one of {', '.join(KINDS)}, got none")
 
 
 def _pair_in(kinds):
@@ -345,7 +343,7 @@ def _only(folder, kind, found):
     "The one file of its kind."
     if len(found) > 1:
         raise ValueError(
-            f"the folder {folder} must hold one tokenizer of a kind, got {len(found)}, "
+            f"the folder {folder} must contain one tokenizer of a kind, got {len(found)}, "
             f"{found[0].name} and {found[1].name}; pass one of the files"
         )
     return TokenizerFiles(kind, found[0] if isinstance(found[0], tuple) else (found[0],))
@@ -383,7 +381,7 @@ def _checked_options(place, read, options):
         if name not in known:
             more = f"; its options are {', '.join(known)}" if known else ""
             raise ValueError(
-                f"{name} must be left out for {place.paths[0]} ({KINDS[place.kind]}), which says by itself how to read it, "
+                f"{name} must be left out for {place.paths[0]} ({KINDS[place.kind]}), which contains this information, "
                 f"got {options[name]!r}{more}"
             )
     return options
@@ -465,7 +463,7 @@ def _check_class(config, path):
     if isinstance(said, str) and said.removesuffix("Fast").removesuffix("Tokenizer") not in _GPT2S:
         raise ValueError(
             f"{path}: tokenizer_config.json must name a class that splits text as GPT-2 does, got {said}, and "
-            "vocab.json and merges.txt do not say how; add its tokenizer.json to the folder, "
+            "vocab.json and merges.txt do not record how; add its tokenizer.json to the folder, "
             "or pass pre_tokenizer=, such as a pattern"
         )
 
@@ -494,7 +492,7 @@ def with_declared(
     top = max(owner)
     if top > 16 * len(owner) + 2**20:
         raise ValueError(
-            f"{path} must declare ids close to the {len(owner):,} pieces, got {top} for {owner[top][:40]!r}; number it closer"
+            f"{path} must declare ids close to the {len(owner):,} pieces, got {top} for {owner[top][:40]!r}; give it a lower id"
         )
     return parts._replace(added_tokens=(*parts.added_tokens, *sorted(new, key=lambda pair: pair[1])))
 
@@ -632,7 +630,7 @@ def _templates(config, path):
     pairs = [(d.get("name"), d.get("template")) for d in said]
     if wrong := [pair for pair in pairs if not all(isinstance(text, str) for text in pair)]:
         raise ValueError(
-            f"{path}: chat_template must hold objects with name and template, got {str(wrong[0])[:60]}"
+            f"{path}: chat_template must contain objects with name and template, got {str(wrong[0])[:60]}"
         )
     return dict(pairs)
 

@@ -320,7 +320,7 @@ def _to_hf(parts):
     if isinstance(parts.model, NmtBPE):
         parts = bpe_from_nmt(parts)
     parts, notes = _one_each(parts)
-    # what training here was told; what a file said besides is its own
+    # options of training; others that a file contained are not ours
     told = parts.source if isinstance(parts.source, dict) else None
     if isinstance(parts.model, (BoundlessBPE, Pieces, RefinedBPE)):
         notes = [*notes, f"only this library reads the model, {parts.model!r}; other readers refuse the file"]
@@ -331,7 +331,7 @@ def _to_hf(parts):
 
 def _one_each(parts):
     "Without a second spelling of an id: o200k_harmony reserves an id that has a name already."
-    # a name that says something goes first
+    # a descriptive name goes first
     named_first = sorted(parts.added_tokens, key=lambda pair: "reserved" in pair[0].content)
     owner, twice = {}, []
     for t, i in named_first:
@@ -590,7 +590,7 @@ def kind_of_name(
         known = ", ".join(f"{suffix} ({name})" for suffix, name in _SUFFIXES.items())
         way = f", or say the format ({option})" if option else ""
         raise ValueError(
-            f"path must have a suffix that says a format, one of {known}, got {os.fspath(path)!r}; "
+            f"path must have the suffix of a format, one of {known}, got {os.fspath(path)!r}; "
             f"give the file such a name, pass a folder (a path that ends in /){way}"
         )
     return kind
@@ -647,7 +647,7 @@ def _write_config(folder, config):
                 or name.startswith(".")
             ):
                 raise ValueError(
-                    f"the name of a chat template must be the name of a file, got {name!r}; rename it"
+                    f"the name of a chat template must be a valid file name, got {name!r}; rename it"
                 )
             path.parent.mkdir(exist_ok=True)
         write_atomically(path, source.encode("utf-8"))

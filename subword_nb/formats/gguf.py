@@ -70,7 +70,7 @@ class _Reader:
         data = self.file.read(n)
         if len(data) != n:
             raise self.fault(
-                f"{what} must not change while it is read, got a file that did; read it again when nobody writes to it"
+                f"{what} must not change while it is read, got a file that did; read it again when nothing writes to it"
             )
         if self.log is not None:
             self.log.append((self.at, data, what))
@@ -147,7 +147,7 @@ def _numbers(r, kind, n, what):
     at, data, code = r.at, r.take(n * _LEAST[kind], what), _CODES[kind]
     if code == "?" and (invalid := data.translate(None, b"\0\1")):
         raise r.fault(
-            f"{what} must hold truth values, 0 or 1, got 0x{invalid[0]:02x}; the file is damaged", at
+            f"{what} must contain truth values, 0 or 1, got 0x{invalid[0]:02x}; the file is damaged", at
         )
     if code == "?":
         return [b == 1 for b in data]
@@ -306,7 +306,7 @@ def _vocabulary(metadata, replaced=()):
     if len(piece2id) < len(pieces):
         i = next(i for i, p in enumerate(pieces) if piece2id[p] != i)
         raise ValueError(
-            f"tokenizer.ggml.tokens must hold each piece once, got {pieces[i]!r} as {piece2id[pieces[i]]} and {i}; "
+            f"tokenizer.ggml.tokens must contain each piece once, got {pieces[i]!r} as {piece2id[pieces[i]]} and {i}; "
             "convert the model again"
         )
     return _Vocabulary(pieces, types, piece2id)
@@ -373,7 +373,7 @@ def _proto(metadata, vocabulary, default):
     scores = _of(metadata, "scores", (int, float), len(pieces))
     if scores is None:
         raise ValueError(
-            "the file must have tokenizer.ggml.scores, which say what pieces are better, got none; "
+            "the file must have tokenizer.ggml.scores, which rank the pieces, got none; "
             "convert the model again"
         )
     if 2 not in types:
@@ -722,12 +722,12 @@ def parts_from_gguf(
         )
     if pattern is not None and kind != "gpt2":
         raise ValueError(
-            f"pattern must be left out for a vocabulary of the kind {kind!r}, which says by itself how text is split, "
+            f"pattern must be left out for a vocabulary of the kind {kind!r}, which fixes how text is split, "
             f"got {pattern!r}"
         )
     if lowercase is not None and kind != "bert":
         raise ValueError(
-            f"lowercase must be left out for a vocabulary of the kind {kind!r}, which keeps letters as they are, "
+            f"lowercase must be left out for a vocabulary of the kind {kind!r}, which does not change letters, "
             f"got {lowercase!r}"
         )
     if kind == "gpt2":

@@ -12,7 +12,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 # %% ../../nbs/formats/09_hub.ipynb #809148a0
-# In the repository's first folder, and chat templates in theirs; none of them holds weights
+# In the repository's top-level folder, and chat templates in theirs; none of them contains weights
 HUB_FILES = (
     "tokenizer.json",
     "tokenizer_config.json",
@@ -156,12 +156,12 @@ def hub_folder(
             return folder
     if offline:
         raise FileNotFoundError(
-            f"{where}: the cache has no tokenizer file of it, and the hub is not to be asked; "
-            "fetch it once with a network, without HF_HUB_OFFLINE and local_files_only"
+            f"{where}: the cache has no tokenizer file of it, and downloads are turned off; "
+            "download it once without HF_HUB_OFFLINE and local_files_only"
         )
     names = ", ".join(f for f in HUB_FILES if f not in _COMPANIONS)
     raise FileNotFoundError(
-        f"{where}: there is no tokenizer in this repository; looked for {names} in its first folder. "
+        f"{where}: there is no tokenizer in this repository; looked for {names} in its top-level folder. "
         "A GGUF file holds its own: download it and pass its path; "
         "a model made from another often uses the tokenizer of that one"
     )
@@ -196,13 +196,13 @@ def _explained(hub, e, where, offline):
         )
     if isinstance(e, known.LocalEntryNotFoundError) and offline:
         return FileNotFoundError(
-            f"{where}: the cache does not hold it, and the hub is not to be asked; "
-            "fetch it once with a network, without HF_HUB_OFFLINE and local_files_only"
+            f"{where}: it is not in the cache, and downloads are turned off; "
+            "download it once without HF_HUB_OFFLINE and local_files_only"
         )
     unreached = (known.LocalEntryNotFoundError, known.HfHubHTTPError, ConnectionError, AssertionError)
     if isinstance(e, unreached) or type(e).__module__.startswith(("httpx", "requests")):
         return ConnectionError(
-            f"{where}: the hub was not reached or did not answer as expected, "
+            f"{where}: the hub could not be reached or did not answer as expected, "
             f"and the cache does not hold the files ({type(e).__name__}: {told}); "
             "check the network, HF_ENDPOINT and HF_HUB_OFFLINE, or download the files yourself and pass their folder"
         )

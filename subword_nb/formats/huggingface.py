@@ -607,7 +607,7 @@ def _object(pairs):
 
 
 class _NoNumber(str):
-    "Replaces a value that is no number, or too long for one."
+    "Replaces a value that is not a number, or too long for one."
 
 
 def _int(text):
@@ -698,7 +698,7 @@ def _refuse_doubts(found, path):
     for place, value in _places(found):
         if isinstance(value, _NoNumber):
             raise ValueError(
-                f"{path}{place and ': '}{place} must hold numbers that can be read, got {value}; the file may be damaged"
+                f"{path}{place and ': '}{place} must contain numbers that can be read, got {value}; the file may be damaged"
             )
         if isinstance(value, _Twice):
             raise ValueError(
@@ -761,7 +761,7 @@ def _check_ids(piece2id, path):
     if top > 16 * len(piece2id) + 2**20:
         raise ValueError(
             f"{path} must number its {len(piece2id)} pieces closely, from 0, "
-            f"got {top} for {max(piece2id, key=piece2id.get)!r}; number them anew"
+            f"got {top} for {max(piece2id, key=piece2id.get)!r}; renumber them"
         )
 
 # %% ../../nbs/formats/00_huggingface.ipynb #a27ff4c2
@@ -782,7 +782,7 @@ def _read_own_key(model, contents):
         raise ValueError(f"{path}.allowed_special must be a list of added tokens, got {str(allowed)[:60]!r}")
     if unknown := sorted(set(allowed) - contents):
         raise ValueError(
-            f"{path}.allowed_special must hold contents of added_tokens, got {unknown[0]!r}; take it out of the list"
+            f"{path}.allowed_special must contain contents of added_tokens, got {unknown[0]!r}; take it out of the list"
         )
     return {name: value for name, value in model.items() if name != _OWN_KEY}, frozenset(allowed)
 

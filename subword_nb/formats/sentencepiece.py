@@ -550,7 +550,7 @@ def _translated(parts):
         hidden = {*kinds["control"], *kinds["unused"], kinds["unk_piece"]}
         if wide := [p for p in ids if "▁" in p[inside] and p not in hidden]:
             raise ValueError(
-                f"pieces must hold ▁ only where words are cut, for a SentencePiece model, got {wide[0]!r} with one "
+                f"pieces must contain ▁ only where words are cut, for a SentencePiece model, got {wide[0]!r} with one "
                 f"{where} character; save as tokenizer.json"
             )
     if lost := [p for p in text.alone if p not in kinds["user_defined"]]:

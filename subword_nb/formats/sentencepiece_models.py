@@ -159,8 +159,8 @@ def _prepare(model):
     "Check a model and fill in what encoding looks up."
     if type(model) is SentencePieceModel:
         raise ValueError(
-            "SentencePieceModel must not be made itself, because it is what four models share; "
-            "make a SentencePieceUnigram, SentencePieceBPE, SentencePieceWords or SentencePieceChars"
+            "SentencePieceModel must not be created directly, because it is the base class of four models; "
+            "create a SentencePieceUnigram, SentencePieceBPE, SentencePieceWords or SentencePieceChars"
         )
     for name in ("user_defined", "control", "unused"):
         given = getattr(model, name)

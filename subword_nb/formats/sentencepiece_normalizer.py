@@ -326,7 +326,7 @@ def _check(n):
         read_charsmap(n.charsmap)
     _check_texts(n, "user_defined")
     if "" in n.user_defined:
-        raise ValueError("user_defined must hold no empty spelling, got one; leave it out")
+        raise ValueError("user_defined must contain no empty spelling, got one; leave it out")
     object.__setattr__(n, "user_defined", tuple(sorted(set(n.user_defined), key=lambda s: (-len(s), s))))
 
 

@@ -466,7 +466,7 @@ def _field(number, kind, value):
         raw = value.encode("utf-8", "surrogateescape" if kind in ("path", "paths") else "strict")
     except UnicodeEncodeError as e:
         raise ValueError(
-            f"text must have no lone surrogate, which UTF-8 cannot hold, got {value!r} with one at {e.start}"
+            f"text must have no lone surrogate, which UTF-8 cannot encode, got {value!r} with one at {e.start}"
         ) from None
     return _framed(number, raw)
 
@@ -562,8 +562,8 @@ def write_model_proto(
     out += [_framed(n, parts[n]) for n in sorted(parts) if parts[n] is not None] + rest.pop((), [])
     if rest:
         raise ValueError(
-            f"rest must have fields only for parts that are there, got some for {_path(min(rest, key=str))}; "
-            "take them out, or put back what they belong to"
+            f"rest must have fields only for parts that exist, got some for {_path(min(rest, key=str))}; "
+            "remove them, or restore what they belong to"
         )
     return b"".join(out)
 
@@ -635,7 +635,7 @@ def draw_model_proto(
 ) -> Svg:  # A table: where, tag and length, content, meaning
     "Draw the bytes of a model, a field a line."
     if not (rows := [_shown(data, r) for r in explain_model_proto(data, most=most)]):
-        raise ValueError("data must hold at least one field, got an empty model")
+        raise ValueError("data must contain at least one field, got an empty model")
     parts, edges = [], (0, 68, 206, 446)
     for y, row in zip(range(0, 24 * len(rows), 24), rows, strict=True):
         parts += [
@@ -725,7 +725,7 @@ def check_model_proto(
         _check_piece(p, i, fallback, unigram, name)
         if ids.setdefault(p.piece, i) != i:
             raise ValueError(
-                f"{name} must spell each piece otherwise, got {clip(p.piece, n=40)!r} as pieces[{ids[p.piece]}] "
+                f"{name} must spell each piece differently, got {clip(p.piece, n=40)!r} as pieces[{ids[p.piece]}] "
                 f"and pieces[{i}]; rename one of them"
             )
     types = Counter([kind for _, _, kind in used])
@@ -741,7 +741,7 @@ def check_model_proto(
         )
     if unigram and not any(p.type in (NORMAL, USER_DEFINED, UNUSED) and p.piece != "\0" for p in used):
         raise ValueError(
-            f"{name} must have a piece of the type NORMAL or USER_DEFINED, got none that a text could be made of; "
+            f"{name} must have a piece of the type NORMAL or USER_DEFINED, got none that can occur in a text; "
             "add one to the Unigram model"
         )
     for key in ("normalizer_spec", "denormalizer_spec"):

@@ -193,7 +193,7 @@ def _glossary(source):
     "One glossary entry: does it match a whole word, where is it found, where does it cut?"
     if not isinstance(source, str) or not source:
         raise ValueError(
-            f"glossaries must hold regular expressions, such as USA or <name>\\w*</name>, got {source!r}"
+            f"glossaries must contain regular expressions, such as USA or <name>\\w*</name>, got {source!r}"
         )
     try:
         whole, part = re.compile(f"^{source}$"), re.compile(f"({source})")
@@ -202,7 +202,7 @@ def _glossary(source):
     if part.groups <= 1:
         return whole, part
     raise ValueError(
-        f"glossaries must hold no groups, whose text would be written twice, got {source!r}; write (?:…) for it"
+        f"glossaries must contain no groups, whose text would be written twice, got {source!r}; write (?:…) for it"
     )
 
 
@@ -309,7 +309,7 @@ def _prepare(model):
         )
     if model.vocabulary is not None and not model.vocabulary:
         raise ValueError(
-            "vocabulary must hold at least one piece that may be written, got none; pass None to allow all"
+            "vocabulary must contain at least one piece that may be written, got none; pass None to allow all"
         )
     model.merges, model.glossaries = [tuple(pair) for pair in model.merges], tuple(model.glossaries)
     model.vocabulary = None if model.vocabulary is None else frozenset(model.vocabulary)

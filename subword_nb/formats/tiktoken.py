@@ -478,7 +478,7 @@ def _given(name, address, digest, path):
         return data
     raise ValueError(
         f"{place} must be the {file} of {name}, whose SHA-256 is {digest}, got {_digest(data)}; "
-        "get it anew, or read it as what it is: read_tiktoken(path, pattern=…)"
+        "download it again, or read it without a name: read_tiktoken(path, pattern=…)"
     )
 
 
@@ -705,7 +705,7 @@ def read_tiktoken(
             found = f"one with the SHA-256 {_digest(data)}, where {published.files[0][1]} belongs"
         raise ValueError(
             f"{label} must be the file of {encoding}, got {found}; "
-            "to read it all the same pass pattern= and special_tokens="
+            "to read it anyway pass pattern= and special_tokens="
         )
     if published is None and pattern is None:
         raise ValueError(
@@ -761,7 +761,7 @@ def _split_source(split):
         )
     if dialect != "rust" and not same_in_both(source):
         raise ValueError(
-            f"pattern must be one that tiktoken reads alike, got {source[:60]!r}; "
+            f"pattern must mean the same to tiktoken, got {source[:60]!r}; "
             'write it for tiktoken: Split(pattern, dialect="rust")'
         )
     if split.behavior == "removed" and split.invert:
@@ -870,12 +870,12 @@ def parts_to_ranks(
         k for k in ("dropout", "continuing_subword_prefix", "end_of_word_suffix") if getattr(model, k)
     ]:
         raise ValueError(
-            f"{invalid[0]} must be unset for tiktoken, which knows nothing of it, got {getattr(model, invalid[0])!r}; "
+            f"{invalid[0]} must be unset for tiktoken, which has no such option, got {getattr(model, invalid[0])!r}; "
             "train without it, or save as tokenizer.json"
         )
     if parts.normalizer is not None:
         raise ValueError(
-            f"normalizer must be None for tiktoken, which takes texts as they are, got {parts.normalizer!r}; "
+            f"normalizer must be None for tiktoken, which does not change texts, got {parts.normalizer!r}; "
             "train without it, or save as tokenizer.json"
         )
     pattern, special = _pattern_of(parts.pre_tokenizer), _special_of(parts)
@@ -913,7 +913,7 @@ def to_tiktoken(
     except ValueError as e:
         raise ValueError(
             f"pattern must be one that tiktoken reads, got {pattern[:60]!r}: {e}; "
-            "write it in the words of Rust's regex"
+            "write it in the syntax of Rust's regex"
         ) from None
 
 
@@ -998,8 +998,8 @@ def decode_with_offsets(
     (parts, together), offsets, n = _each(tok, ids), [], 0
     if b"".join(parts) != together:
         raise ValueError(
-            "the decoder must decode ids side by side as each of them alone, so that they have offsets, "
-            f"got {tok.decoder!r}; encode with align, which knows the offsets"
+            "the decoder must decode each id independently of its neighbours, so that ids have offsets, "
+            f"got {tok.decoder!r}; encode with align, which computes the offsets"
         )
     for part in parts:
         offsets.append(max(0, n - (0x80 <= part[0] < 0xC0)) if part else n)
@@ -1010,7 +1010,7 @@ def decode_with_offsets(
         raise ValueError(
             f"ids must spell UTF-8, got the byte 0x{e.object[e.start]:02x} at offset {e.start} "
             f"of their {len(e.object)} bytes ({e.reason}); pass ids of whole characters, "
-            "or use decode, which replaces what is none"
+            "or use decode, which replaces invalid bytes"
         ) from None
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #a52f9fd3

@@ -195,8 +195,8 @@ def _minbpe_split(pattern, name):
         raise ValueError(f"{name}, line 2: {e}") from None
     if _may_match_nothing(compile_pattern(source, dialect=split.dialect)):
         raise ValueError(
-            f"{name}, line 2 must be a pattern that matches no empty text, got {pattern[:60]!r}: what is found behind "
-            "an empty match differs; write + for *, or leave out the part that may be empty"
+            f"{name}, line 2 must be a pattern that matches no empty text, got {pattern[:60]!r}: the two libraries "
+            "continue differently after one; write + for *, or leave out the part that may be empty"
         )
     return Sequence([split, ByteLevel(add_prefix_space=False, use_regex=False)])
 
@@ -267,7 +267,7 @@ def _minbpe_special(lines, taken, name):
             )
         if i > _highest_id(taken):
             raise ValueError(
-                f"{name}, line {n} must give {content!r} an id close to the {taken} pieces, got {i}; number it closer"
+                f"{name}, line {n} must give {content!r} an id close to the {taken} pieces, got {i}; give it a lower id"
             )
         if before := [t for t in special if content.startswith(t)]:
             raise ValueError(
@@ -360,7 +360,7 @@ def _check_reachable(model, added, kind):
         if bpe_encode(symbol_ids(piece, model.piece2id), model.table) != [i]:
             raise ValueError(
                 f"pieces must be made by merge rules, got {piece!r}, which is found whole (ignore_merges); "
-                f"merge rules are all that there is in {kind}"
+                f"{kind} has nothing but merge rules"
             )
 
 # %% ../../nbs/formats/03_vocab_files.ipynb #844c621a
@@ -391,11 +391,11 @@ def _pattern_of(parts):
         != compile_pattern(split.pattern, dialect=split.dialect).parts
     ):
         raise ValueError(
-            f"pattern must fit into a line that minbpe reads alike, got {split.pattern[:60]!r}{way}"
+            f"pattern must fit into a line that minbpe reads the same way, got {split.pattern[:60]!r}{way}"
         )
     if _may_match_nothing(compile_pattern(split.pattern, dialect=split.dialect)):
         raise ValueError(
-            f"pattern must match no empty text for minbpe, which goes on in another way, got {split.pattern[:60]!r}{way}"
+            f"pattern must match no empty text for minbpe, which continues differently after one, got {split.pattern[:60]!r}{way}"
         )
     if split.behavior == "isolated":
         source = f"{source}|(?:(?!{source})[\\s\\S])+"  # what the pattern leaves is a pretoken, too

@@ -192,7 +192,7 @@ def _spelled_each(tok, ids, end):
 
 # %% ../../nbs/insight/09_canonical.ipynb #3830ba83
 class PieceTable(NamedTuple):
-    "The ordinary pieces of a vocabulary in the order of their bytes: a trie, laid flat."
+    "The ordinary pieces of a vocabulary in the order of their bytes: a flattened trie."
 
     spelled: list[bytes]  # Sorted; what each piece adds to a text after another token
     ids: "np.ndarray"  # Their ids

@@ -584,7 +584,7 @@ def plot_ranks(
     rows = sorted((r for r in found.values() if r[1] and None not in r[1]), key=lambda r: -len(r[1]))[:words]
     if not rows:
         raise ValueError(
-            "explanation must hold merges with ranks, got none; explain a text of several letters with a BPE model that has ranks"
+            "explanation must contain merges with ranks, got none; explain a text of several letters with a BPE model that has ranks"
         )
     ax = _axes(ax, "plot_ranks")
     for k, (label, ranks) in enumerate(rows):

@@ -366,7 +366,7 @@ def _share(score):
 # %% ../../nbs/insight/05_explain_training.ipynb #7cfe5efa
 _RULES = {
     "ids": "the smallest ids",
-    "first": "the place that is seen first",
+    "first": "the position that is seen first",
     "bytes": "the spelling that comes first",
     "largest": "the spelling that comes last",
 }
@@ -385,7 +385,7 @@ def _say_merge(e, who, f):
     if len(f["steps"]) > 1:
         again = f" Later merges spell it again: {', '.join(map(str, f['steps'][1:5]))}."
     return (
-        f"{who} came in at step {f['step']:,} of {f['merges']:,}: {_shown(e, f['left'])} stood before "
+        f"{who} was added at step {f['step']:,} of {f['merges']:,}: {_shown(e, f['left'])} occurred before "
         f"{_shown(e, f['right'])} {_times(f['count'])}{worth}. {won} It changed {f['changed']:,} of "
         f"{f['pretokens']:,} distinct pretokens.{again}{_say_events(e, f)}"
     )
@@ -399,23 +399,23 @@ def _say_events(e, f):
         parts = " ".join(_shown(e, p) for p in last["parts"])
         said += f" It was removed again at step {last['step']:,}, and became {parts}."
         if f["kept"]:
-            said += " A later merge made it once more."
+            said += " A later merge formed it again."
     return said
 
 
 def _say_alphabet(e, who, f):
     "The sentences of a symbol of the alphabet."
-    asked = f" It was asked for with {f['asked']}." if f["asked"] else ""
+    asked = f" It was requested with {f['asked']}." if f["asked"] else ""
     if not f["count"]:
         return f"{who} is a symbol of the alphabet that does not occur in the corpus.{asked}"
     limit = ""
     if f["limit"] is not None:
         limit = f", of which limit_alphabet={f['limit']} keeps the most frequent"
     if f["rank"] is None:
-        begin = "that is always kept" if "seeds" in e.trace.facts else "there before the first merge"
+        begin = "that is always kept" if "seeds" in e.trace.facts else "present before the first merge"
         return f"{who} is a symbol of the alphabet, {begin}. It occurs {_times(f['count'])}.{asked}"
     return (
-        f"{who} is a symbol of the alphabet, there before the first merge. It occurs "
+        f"{who} is a symbol of the alphabet, present before the first merge. It occurs "
         f"{_times(f['count'])}, rank {f['rank']:,} of {f['of']:,} symbols{limit}.{asked}"
     )
 
@@ -432,16 +432,16 @@ def _say_kept(e, who, f):
     "The sentences about a piece of Unigram that was kept."
     begin, cuts = _say_seed(who, f["seed"]), [r for r in f["rounds"] if r["cut"]]
     if f["required"]:
-        return f"{begin} A single character always stays."
+        return f"{begin} Single characters are always kept."
     if not cuts:
-        return f"{begin} Nothing had to be cut."
+        return f"{begin} Nothing had to be removed."
     last = cuts[-1]
-    stayed = f"{begin} It stayed through {len(cuts)} cut{'s' * (len(cuts) > 1)}"
+    stayed = f"{begin} It survived {len(cuts)} round{'s' * (len(cuts) > 1)} of pruning"
     if last["loss"] is None or last["bar"] is None:
         return f"{stayed}: no other pieces spell it."
     return (
         f"{stayed}: in the last, its removal would have cost {last['loss']:.4g} nats, and that of the "
-        f"cheapest that stayed {last['bar']:.4g}.{_say_other(e, f)}"
+        f"cheapest piece that was kept {last['bar']:.4g}.{_say_other(e, f)}"
     )
 
 
@@ -457,13 +457,15 @@ def _say_fell(e, who, f):
     begin, r = _say_seed(who, f["seed"]), f["fell"]["round"]
     if f["fell"]["why"] == "rare":
         return (
-            f"{begin} It fell in round {r}, by EM: so few were expected in the segmentations of the corpus "
-            "that it was dropped."
+            f"{begin} It was dropped in round {r}, by EM: too few were expected in the segmentations of the "
+            "corpus."
         )
     last = f["rounds"][-1]
-    above = f", and that of the cheapest that stayed {last['bar']:.4g}" if last["bar"] is not None else ""
+    above = (
+        f", and that of the cheapest piece that was kept {last['bar']:.4g}" if last["bar"] is not None else ""
+    )
     return (
-        f"{begin} It fell in round {r}: its removal cost {last['loss']:.4g} nats at most{above}."
+        f"{begin} It was dropped in round {r}: its removal cost {last['loss']:.4g} nats at most{above}."
         f"{_say_other(e, f)}"
     )
 
@@ -474,10 +476,10 @@ def _say_substring(e, who, f):
     begin = (
         f"{who} was substring {s['rank']:,} of {s['of']:,} by count; it occurs {_times(s['occurrences'])}."
     )
-    without = f"without it the corpus takes {f['increase']:,} tokens more"
+    without = f"without it, the corpus has {f['increase']:,} more tokens"
     if f["fell"] is None:
-        return f"{begin} It stayed to the end, after {n} round{'s' * (n != 1)}: {without}."
-    return f"{begin} It fell in round {f['fell']} of {n}: {without}, and {f['bar']:,} without the cheapest that stayed."
+        return f"{begin} It was kept to the end, through {n} round{'s' * (n != 1)}: {without}."
+    return f"{begin} It was dropped in round {f['fell']} of {n}: {without}, and {f['bar']:,} without the cheapest piece that was kept."
 
 # %% ../../nbs/insight/05_explain_training.ipynb #7d2a87c2
 def _say_used(e, who, f):
@@ -496,7 +498,7 @@ def _say_word(e, who, f):
     tied = last = ""
     if f["tied"]:
         words = "word has" if f["tied"] == 1 else "words have"
-        tied = f" {f['tied']:,} other {words} the same count; ties go by spelling."
+        tied = f" {f['tied']:,} other {words} the same count; ties are ordered by spelling."
     if f["last"]:
         word, count = f["last"][0]
         last = f" The last word with an id is {_shown(e, word)} with {count:,}."
@@ -512,7 +514,7 @@ def _say_never(e, who, f):
             why = _say_word(e, "it", f)
         return f"{who} never became a piece: {why}"
     if "why" in f:
-        return f"{who} was no seed: {_say_no_seed(e, f)}"
+        return f"{who} was not a seed: {_say_no_seed(e, f)}"
     if len(f["split"]) != 2:
         split = " ".join(_shown(e, p) for p in f["split"])
         return f"{who} never became a piece: when training ended, it was {split}."

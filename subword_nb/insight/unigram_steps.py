@@ -132,7 +132,7 @@ def em_steps(
     "The rounds of expectation-maximization."
     if not history:
         raise ValueError(
-            "history must hold at least one EMStep, got none; pass em_ref(counts, scores, steps=1)"
+            "history must contain at least one EMStep, got none; pass em_ref(counts, scores, steps=1)"
         )
     last, frames = history[-1].expected, []
     shown = sorted(history[0].scores, key=lambda p: -last.get(p, 0.0))[:most]

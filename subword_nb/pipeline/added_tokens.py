@@ -350,7 +350,7 @@ def checked_allowed(
     allowed = frozenset(allowed_special)
     if unknown := allowed - frozenset(contents):
         raise ValueError(
-            "allowed_special must hold added tokens of this tokenizer, "
+            "allowed_special must contain added tokens of this tokenizer, "
             f"got {min(unknown, key=str)!r}, which is not an added token; leave it out, or add it first"
         )
     return allowed

@@ -408,7 +408,7 @@ def finish(
     texts: list,  # One text or two; each may be a list of words; bytes have offsets in bytes already
     encodings: list[Encoding],  # What `encode_aligned` made of each
     *,
-    add_special_tokens: bool = True,  # Add what the post-processor says
+    add_special_tokens: bool = True,  # Apply the post-processor
     truncation: Truncation | None = None,  # The limit, or None
 ) -> Encoding:  # One sequence
     "Cut one or two texts to the limit and put them together."
@@ -433,7 +433,7 @@ def finish_batch(
     c: Encoder,  # The encoder of a tokenizer
     rows: Iterable,  # (texts, encodings) of each, as for `finish`
     *,
-    add_special_tokens: bool = True,  # Add what the post-processor says
+    add_special_tokens: bool = True,  # Apply the post-processor
     truncation: Truncation | None = None,  # The limit, or None
 ) -> list[Encoding]:  # One for each, not yet padded
     "`finish` for many."
@@ -458,7 +458,7 @@ def align(
     text: str | bytes | list[str],  # One text, or with `is_pretokenized` its words
     pair: str | bytes | list[str] | None = None,  # A second text
     *,
-    add_special_tokens: bool = True,  # Add what the post-processor says
+    add_special_tokens: bool = True,  # Apply the post-processor
     # The text is a list of words, which are not joined; offsets are counted in each word
     is_pretokenized: bool = False,
     # Special tokens that are found in the text, as for `encode`
@@ -471,7 +471,7 @@ def align(
     # bytes are in bytes
     errors: str = "strict",
 ) -> Encoding:  # Ids, pieces, offsets, masks
-    "All that can be said about the tokens of a text."
+    "The tokens of a text with all their attributes."
     pairs = None if pair is None else [refuse_option(pair)]
     dropout_rng = dropout_rngs(tok, dropout=dropout, seed=seed)
     c = encoder_of(tok, allowed_special=allowed_special)
@@ -484,7 +484,7 @@ def align_batch(
     texts: Iterable,  # Texts, or with `is_pretokenized` lists of words
     pairs: Iterable | None = None,  # A second text for each
     *,
-    add_special_tokens: bool = True,  # Add what the post-processor says
+    add_special_tokens: bool = True,  # Apply the post-processor
     is_pretokenized: bool = False,  # Each text is a list of words
     # Special tokens that are found in the texts, as for `encode`
     allowed_special: str | Collection[str] | None = None,
@@ -504,7 +504,7 @@ def align_batch(
 
 # %% ../../nbs/pipeline/12_align.ipynb #9726c401
 def _several(texts, what="texts"):
-    "Texts that are not one text by mistake, whose characters would be taken for texts."
+    "Texts, checked not to be a single text, whose characters would be taken for texts."
     if isinstance(texts, (str, bytes, bytearray, memoryview)):
         raise ValueError(f"{what} must be a list, got one text; pass a list")
     if not isinstance(texts, Iterable):
@@ -519,7 +519,7 @@ def _encoded(c, texts, pairs, is_pretokenized, disallowed_special, dropout_rng, 
         columns.append(list(_several(refuse_option(pairs, name="pairs"), "pairs")))
     if len({len(col) for col in columns}) > 1:
         raise ValueError(
-            f"pairs must hold a second text for each of the {len(columns[0])} texts, got {len(columns[1])}"
+            f"pairs must contain a second text for each of the {len(columns[0])} texts, got {len(columns[1])}"
         )
     place = place_tokens
     if errors == "bytes":
@@ -624,7 +624,7 @@ class Batch(Mapping):
         if name in _OF_ROWS:
             return partial(_of_row, self, name)
         raise AttributeError(
-            f"a Batch has no {name!r}; it holds {', '.join(self.__dict__.get('data', ()))} and encodings"
+            f"a Batch has no {name!r}; it has {', '.join(self.__dict__.get('data', ()))} and encodings"
         )
 
 
@@ -778,7 +778,7 @@ def call(
     # `config`
     max_length: int | None = None,
     stride: int = 0,  # How many tokens a part that was cut off shares with the one before
-    add_special_tokens: bool = True,  # Add what the post-processor says
+    add_special_tokens: bool = True,  # Apply the post-processor
     is_split_into_words: bool = False,  # A text is a list of words
     pad_to_multiple_of: int | None = None,  # Lengths are rounded up to a multiple of this
     padding_side: str | None = None,  # "right" or "left"; None: as the tokenizer's `config` or padding has it

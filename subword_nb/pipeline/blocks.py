@@ -602,7 +602,7 @@ def _encode_long(coder, span, id_buffer, rescore_float32):
     if pieces is None:
         if len(span) > SIZES.python:
             raise ValueError(
-                f"a stretch of text that this tokenizer encodes as one must have at most {SIZES.python:,} bytes, "
+                f"a text that this tokenizer cannot divide must have at most {SIZES.python:,} bytes, "
                 f"got {len(span):,}; divide the text, or pass a pre-tokenizer that splits it"
             )
         pieces = [np.array(coder.encode_span(span.tobytes()), np.uint32)]

@@ -81,8 +81,8 @@ def encode_marked(
     )
     if not _agrees(tok, row.ids, written, commands):
         raise ValueError(
-            "words from outside must not spell a command that this model finds by itself, so that text cannot be "
-            "told from commands; take the spelling out, or pass trusted=True if all of the chat may give commands"
+            "text from outside must not contain a command that this model recognizes in any text, because the two "
+            "would look the same; remove it, or pass trusted=True if all of the chat may give commands"
         )
     return ChatTokens(row.ids, row.offsets)
 
@@ -192,7 +192,7 @@ def chosen_template(
     if "default" in known:
         return known["default"]
     raise ValueError(
-        f"template must be given for a tokenizer that does not say how a chat is written down, got None; "
+        f"template must be given for a tokenizer without a chat template, got None; "
         f"pass the source of one ({names})"
     )
 

@@ -103,7 +103,9 @@ def quoted_message(
     "Copy a message as plain data for a template."
     plain = quoted(message, owner=FIRST_MESSAGE + i)
     if not isinstance(plain, dict):
-        raise TypeError(f"messages must hold dicts with role and content, got {message!r:.60} at place {i}")
+        raise TypeError(
+            f"messages must contain dicts with role and content, got {message!r:.60} at index {i}"
+        )
     role = plain.get("role")
     if trusted is True or trusted and isinstance(role, str) and role in trusted:
         plain = quoted(plain, owner=FIRST_MESSAGE + i, origin=TEMPLATE)
@@ -225,7 +227,7 @@ def _jinja():
         ) from None
     if tuple(int(n) for n in re.findall(r"\d+", jinja2.__version__)[:3]) < (3, 1, 6):
         raise ImportError(
-            f"chat templates need jinja2 3.1.6 or newer, because sandboxes of older ones can be left, and this is {jinja2.__version__}; "
+            f"chat templates need jinja2 3.1.6 or newer, because older sandboxes can be escaped, and this is {jinja2.__version__}; "
             'update it with pip install -U "subword_nb[chat]"'
         )
     return jinja2
@@ -314,7 +316,7 @@ def _environment():
             found = super().wrap_str_format(value)
             if found is not None and re.search(r":[^}]*([0-9]{6}|\{)", value.__self__):
                 raise ValueError(
-                    f"the format must ask for less space, got {str.__str__(value.__self__)[:40]!r}"
+                    f"the width in a format must be smaller, got {str.__str__(value.__self__)[:40]!r}"
                 )
             return found
 
@@ -527,7 +529,7 @@ def _checked_trusted(trusted):
             f'trusted must be True, False, or a list of roles such as ["system"], got {trusted!r}'
         )
     if wrong := [role for role in trusted if not isinstance(role, str)]:
-        raise ValueError(f"trusted must hold roles, which are texts, got {wrong[0]!r}")
+        raise ValueError(f"trusted must contain roles, which are texts, got {wrong[0]!r}")
     return frozenset(trusted)
 
 
@@ -551,7 +553,7 @@ def render_chat(
     with _plain("messages"):
         messages = [quoted_message(m, i, trusted=trusted) for i, m in enumerate(messages)]
     if not messages:
-        raise ValueError("messages must hold at least one message, got none")
+        raise ValueError("messages must contain at least one message, got none")
     if continue_final_message and add_generation_prompt:
         raise ValueError(
             "continue_final_message must be left out where add_generation_prompt is given, got both; pass one of them"
@@ -598,7 +600,7 @@ def _rendered(template, names, end):
     except Exception as e:
         if isinstance(e, LimitExceeded):
             raise
-        raise ChatTemplateError(f"the chat template ends with {type(e).__name__}: {e}") from e
+        raise ChatTemplateError(f"the chat template raised {type(e).__name__}: {e}") from e
     finally:
         _STATE.reset(token)
 
@@ -609,7 +611,7 @@ def _tool(tool, i, origin):
         tool = function_schema(tool)
     if not isinstance(tool, Mapping):
         raise ValueError(
-            f"tools must hold functions, or JSON schemas as dicts, got {type(tool).__name__} at place {i}"
+            f"tools must contain functions, or JSON schemas as dicts, got {type(tool).__name__} at index {i}"
         )
     return quoted(tool, owner=TOOLS, origin=origin)
 
@@ -620,7 +622,7 @@ def _documents(documents):
     for i, document in enumerate(documents):
         if not isinstance(document, Mapping):
             raise TypeError(
-                f"documents must hold dicts with title and text, got {type(document).__name__} at place {i}"
+                f"documents must contain dicts with title and text, got {type(document).__name__} at index {i}"
             )
     return documents
 
@@ -661,7 +663,7 @@ def _cut_at_end(text, final, end):
         or places[-1][1] - places[-1][0] < len(end.strip())
     ):
         raise ValueError(
-            "continue_final_message must have a chat template that writes the text of the last message as it is; "
+            "continue_final_message must have a chat template that writes the text of the last message unchanged; "
             "with this one pass add_generation_prompt=True instead"
         )
     kept, at = [], 0

@@ -427,7 +427,7 @@ def _stepped(pieces, first, last, steps):
         pieces = changed[len(front) : len(changed) - len(behind)]
         if any(len(b) > MAX_COPIED_GROWTH * len(a) for a, b in zip(given, pieces, strict=True)):
             raise ValueError(
-                "the text of a piece must be small enough to copy, got a decoder that makes too much of it"
+                "the text of a piece must be small enough to copy, got a decoder that makes it too long"
             )
     return pieces
 

@@ -423,7 +423,7 @@ def decode_batch(
         return copied
     rows = batch.tolist() if hasattr(batch, "tolist") else batch
     if not isinstance(rows, Iterable):
-        raise ValueError(f"batch must hold lists of ids, got {type(batch).__name__}; pass [ids] for one")
+        raise ValueError(f"batch must contain lists of ids, got {type(batch).__name__}; pass [ids] for one")
     return [decode(tok, row, skip_special_tokens=skip_special_tokens, errors=errors) for row in rows]
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #7be30a51

@@ -251,7 +251,7 @@ def second_texts(
     pairs = list(refuse_option(pairs, name="pairs"))
     if len(pairs) == n:
         return pairs
-    raise ValueError(f"pairs must hold a second text for each of the {n} texts, got {len(pairs)}")
+    raise ValueError(f"pairs must contain a second text for each of the {n} texts, got {len(pairs)}")
 
 # %% ../../nbs/pipeline/10_encoder.ipynb #07f0834f
 class Encoder(Compiled):
@@ -374,7 +374,7 @@ class Encoder(Compiled):
         texts: Iterable,  # Texts (str or UTF-8 bytes)
         pairs: Iterable | None = None,  # A second text for each
         *,
-        add_special_tokens: bool = True,  # Add what the post-processor says
+        add_special_tokens: bool = True,  # Apply the post-processor
         disallowed_special: str | Collection[str] = (),  # Those that are an error, as for `encode`
         dropout: float | None = None,  # Instead of the model's own; BPE only
         seed: int | None = None,  # Makes dropout repeatable; each text gets a seed of its own from it
@@ -496,7 +496,7 @@ class Encoder(Compiled):
         self,
         blocks: Iterable[bytes],  # The bytes of one document, in UTF-8; a block may end anywhere
         *,
-        add_special_tokens: bool = True,  # Add what the post-processor says
+        add_special_tokens: bool = True,  # Apply the post-processor
     ) -> "Iterator[np.ndarray]":  # Arrays of ids, uint32
         "The ids of a document given in blocks, as soon as they are certain."
         import numpy as np
@@ -664,7 +664,7 @@ class Engine(EngineParts):
         text: str | bytes,  # One text; bytes are UTF-8
         pair: str | bytes | None = None,  # A second text, which the post-processor puts after the first
         *,
-        add_special_tokens: bool = True,  # Add what the post-processor says
+        add_special_tokens: bool = True,  # Apply the post-processor
         # Special tokens to find: "all" or a set; None: those of `allowed_special` above
         allowed_special: str | Collection[str] | None = None,
         disallowed_special: str | Collection[str] = (),  # Those that are an error: "all" the others, or a set
@@ -714,7 +714,7 @@ class Engine(EngineParts):
         texts: Iterable,  # Texts (str or UTF-8 bytes)
         pairs: Iterable | None = None,  # A second text for each
         *,
-        add_special_tokens: bool = True,  # Add what the post-processor says
+        add_special_tokens: bool = True,  # Apply the post-processor
         allowed_special: str | Collection[str] | None = None,  # Special tokens to find, as for `encode`
         disallowed_special: str | Collection[str] = (),  # Those that are an error, as for `encode`
         dropout: float | None = None,  # Instead of the model's own; BPE only
@@ -786,7 +786,7 @@ def encode_blocks(
     tok: Engine,  # An engine, such as a `Tokenizer`
     blocks: Iterable[bytes],  # The bytes of one document, in UTF-8
     *,
-    add_special_tokens: bool = True,  # Add what the post-processor says
+    add_special_tokens: bool = True,  # Apply the post-processor
     allowed_special: str | Collection[str] | None = None,  # As for `encode_batch`
 ) -> Iterator:  # Arrays of ids, uint32
     "The ids of a document given in blocks."

@@ -612,7 +612,7 @@ def _named_texts(path, pairs):
     found = [tuple(pair) for pair in (pairs.items() if isinstance(pairs, dict) else pairs)]
     for pair in found:
         if len(pair) != 2 or not all(isinstance(text, str) for text in pair):
-            raise ValueError(f"{path} must hold pairs of a name and a text, got {str(pair)[:60]}")
+            raise ValueError(f"{path} must contain pairs of a name and a text, got {str(pair)[:60]}")
     return tuple(sorted(found))
 
 # %% ../../nbs/pipeline/04_encoding.ipynb #eca8df03

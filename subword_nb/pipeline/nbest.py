@@ -182,7 +182,9 @@ def sample(
 def _check_draw(alpha, nbest_size=-1, k=None, replace=True):
     "Raise an error for an invalid exponent or number of segmentations."
     if isinstance(alpha, bool) or not isinstance(alpha, (int, float)) or not 0 <= alpha < math.inf:
-        raise ValueError(f"alpha must be a number from 0 (all segmentations alike), got {alpha!r}")
+        raise ValueError(
+            f"alpha must be a number, 0 (all segmentations equally likely) or more, got {alpha!r}"
+        )
     if isinstance(nbest_size, bool) or not isinstance(nbest_size, int) or nbest_size < -1:
         raise ValueError(
             f"nbest_size must be -1 (all segmentations), or the number of best ones to draw from, got {nbest_size!r}"

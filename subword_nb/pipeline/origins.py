@@ -77,7 +77,7 @@ class OriginText(str):
 
     def __mod__(self, values):
         if re.search(r"%[^%]*?([0-9]{6}|\*)", self):
-            raise ValueError(f"the format must ask for less space, got {str.__str__(self)[:40]!r}")
+            raise ValueError(f"the width in a format must be smaller, got {str.__str__(self)[:40]!r}")
         return str.__mod__(self, values)
 
     def center(self, width, fillchar=" ", /):

@@ -452,7 +452,7 @@ def _filled(p, encodings, add_special_tokens):
     if len(encodings) not in (1, 2):
         raise ValueError(
             f"a template must be filled with one part or two, got {len(encodings)} of another post-processor; "
-            "keep one that adds tokens, and put all tokens into its template"
+            "use one that adds tokens, with all tokens in its template"
         )
     steps, texts = (p.single, "A") if len(encodings) == 1 else (p.pair, "AB")
     out = []
@@ -532,7 +532,7 @@ class Frame(NamedTuple):
     after: Encoding  # Those after it
     inside: Encoding  # One token of the text, for its masks and its type id
     add_prefix_space: bool | None  # As for `trim_offsets`; None: offsets are not trimmed
-    is_numbered: bool  # Does the encoding say where the text is?
+    is_numbered: bool  # Does the encoding have the position of the text?
 
     def put(
         self,
@@ -558,14 +558,19 @@ class Frame(NamedTuple):
         )
 
 # %% ../../nbs/pipeline/05_processors.ipynb #083c3e02
-_ALIKE = (BertProcessing, ByteLevel, RobertaProcessing, TemplateProcessing)  # They treat all texts alike
+_ALIKE = (
+    BertProcessing,
+    ByteLevel,
+    RobertaProcessing,
+    TemplateProcessing,
+)  # They treat all texts in the same way
 
 
 def frame_of(
     post: Processor | None,  # A post-processor
     *,
     add_special_tokens: bool = True,  # False leaves the special tokens out
-) -> Frame | None:  # None: each text must be processed by itself
+) -> Frame | None:  # None: each text must be processed separately
     "What a post-processor puts around every text."
     steps = flat_steps(post)
     trims = [
@@ -577,7 +582,7 @@ def frame_of(
     if post is not None:
         try:
             out = post.process([out], add_special_tokens=add_special_tokens)
-        except ValueError:  # it refuses every text, and says so when it gets one
+        except ValueError:  # it refuses every text, with an error when it gets one
             return None
     at = out.ids.index(-1) if -1 in out.ids else 0
     if [i for i in out.ids if i < 0] != [-1, -2] or out.ids[at + 1] != -2:

@@ -186,7 +186,7 @@ class BulkTier:
         size: int,  # Least distance between two cuts, in characters or bytes
     ) -> list[int]:  # Positions in order, the end of the text last
         "Where a long text can be cut for this tokenizer, whose scanner knows safe cuts."
-        assert self.spans.scanner.safe_cut_regex is not None  # a caller asks first
+        assert self.spans.scanner.safe_cut_regex is not None  # callers check this first
         return safe_cuts(text, size, self.spans.scanner.safe_cut_regex, matcher=self.matcher)
 
     def run(

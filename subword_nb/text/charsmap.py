@@ -254,7 +254,7 @@ def _keys(units):
         if base in above or steps > 1 << 23:
             why = "runs in circles" if base in above else "has millions of keys, or endless ones"
             raise ValueError(
-                f"precompiled_charsmap must hold a trie, got one that {why}; it is damaged: take the map from the model again"
+                f"precompiled_charsmap must contain a trie, got one that {why}; it is damaged: take the map from the model again"
             )
         if depth:
             key.append(label)
@@ -287,7 +287,7 @@ def charsmap_rules(
         left -= len(texts[start])
         if left < 0:
             raise ValueError(
-                "precompiled_charsmap must hold each replacement once, got many that lie over each other; "
+                "precompiled_charsmap must contain each replacement once, got many that overlap; "
                 "it is damaged: take the map from the model again"
             )
     return {key: texts[start] for key, start in keys}
@@ -758,9 +758,7 @@ def simple_fold(
 ) -> str:  # One character
     "Unicode's simple case folding: one small letter for both cases, never two characters."
     if len(ch) != 1:
-        raise ValueError(
-            f"ch must be one character, got {len(ch)}: {ch!r}; fold each, and join what comes back"
-        )
+        raise ValueError(f"ch must be one character, got {len(ch)}: {ch!r}; fold each, and join the results")
     small = _younger()[2].get(ch) or (ch.casefold() if len(ch.casefold()) == 1 else ch.lower())
     return small if len(small) == 1 else ch
 
@@ -829,7 +827,7 @@ def _codes(field, where):
         code = int(number[1], 16) if number else 0
         if not 0 < code < 0x110000 or 0xD800 <= code < 0xE000:
             raise ValueError(
-                f"{where} must hold code points in hexadecimal, 1 to 10FFFF and no surrogates, "
+                f"{where} must contain code points in hexadecimal, 1 to 10FFFF and no surrogates, "
                 f"such as 1F600 or U+1F600, got {word[:20]!r}"
             )
         out.append(chr(code))
@@ -862,8 +860,8 @@ def read_rules_tsv(
             )
         if rules.setdefault(key, to) != to:
             raise ValueError(
-                f"{name}, line {n} must replace what no other line does, got {printable(key)}, "
-                f"which line {lines[key]} replaces by something else; keep one of them"
+                f"{name}, line {n} must not contradict another line, got {printable(key)}, "
+                f"which line {lines[key]} replaces differently; keep one of them"
             )
         lines.setdefault(key, n)
     return rules

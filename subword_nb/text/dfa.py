@@ -73,7 +73,7 @@ def _symbols(pattern, sets):
         inside ^= toggles[low]
         kinds.append(numbers.setdefault(inside, len(numbers)))
     if len(numbers) > 250:
-        raise _refuse(pattern, f"tells {len(numbers)} kinds of characters apart, more than 250")
+        raise _refuse(pattern, f"distinguishes {len(numbers)} kinds of characters, more than 250")
     members = {s: frozenset(k for m, k in numbers.items() if m >> i & 1) for i, s in enumerate(sets)}
     return lows, kinds, members
 

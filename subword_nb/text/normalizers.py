@@ -437,12 +437,12 @@ class Callable(Normalizer):
         if not isinstance(out, type(given)):
             raise ValueError(
                 f"{name} must return a {type(given).__name__}, as it was given, got {type(out).__name__}; "
-                "mend the function"
+                "correct the function"
             )
         if self._exact and len(out.char_spans()) != len(out.text):
             raise ValueError(
                 f"{name} must return one span for each of its {len(out.text)} characters, got {len(out.char_spans())}; "
-                "mend the function"
+                "correct the function"
             )
         return out
 
@@ -488,7 +488,7 @@ class Sequence(Nested, Normalizer):
         object.__setattr__(self, "normalizers", tuple(self.normalizers))
         for n in self.normalizers:
             if not isinstance(n, Normalizer):
-                raise ValueError(f"normalizers must hold normalizers, such as NFC(), got {n!r}")
+                raise ValueError(f"normalizers must contain normalizers, such as NFC(), got {n!r}")
         self._work_out_steps()
 
     def _normalize(self, text):
@@ -661,7 +661,7 @@ def normalizer_from_dict(
         warn_ignored(found, path)
     if kind == "Callable" and not allow_code:
         raise ValueError(
-            f"{path}.function must not be run unasked, got {options['function']!r}; "
+            f"{path}.function must not be run without permission, got {options['function']!r}; "
             "if you trust the file, pass allow_code=True"
         )
     try:

@@ -245,7 +245,7 @@ class Sequence(Nested, PreTokenizer):
         given = tuple(self.pretokenizers)
         if invalid := [s for s in given if not isinstance(s, PreTokenizer)]:
             raise ValueError(
-                f"pretokenizers must hold pre-tokenizers, got {invalid[0]!r}; make one with pretokenizer(…)"
+                f"pretokenizers must contain pre-tokenizers, got {invalid[0]!r}; make one with pretokenizer(…)"
             )
         object.__setattr__(self, "pretokenizers", given)
         self._work_out_steps()
@@ -399,7 +399,7 @@ def _checked_spans(found, n, function):
             name = getattr(function, "__name__", function)
             raise ValueError(
                 f"{name} must give (start, end) pairs in order that do not overlap, within the {n} characters, "
-                f"got {str(span)[:60]} after {at}; mend the function"
+                f"got {str(span)[:60]} after {at}; correct the function"
             )
         if span[0] < span[1]:
             out.append((index(span[0]), index(span[1])))
@@ -434,7 +434,7 @@ def _refuse_word(spec):
     raise ValueError(
         f"pre_tokenizer must be one of {', '.join(names)}, a regular expression, or None, got {spec!r}"
         + (f" (nearest: {', '.join(near)})" if near else "")
-        + '; to cut at the word itself pass Split({"String": …})'
+        + '; to split at the word itself pass Split({"String": …})'
     )
 
 # %% ../../nbs/text/10_pretokenizers.ipynb #f9685a19
@@ -462,7 +462,7 @@ def pretokenizer(
             _refuse_word(spec)
         if not same_in_both(spec):
             raise ValueError(
-                f"pre_tokenizer must mean one thing to tiktoken and HF, got {spec[:60]!r}, which they read differently; "
+                f"pre_tokenizer must mean the same to tiktoken and HF, got {spec[:60]!r}, which they read differently; "
                 'pass Split(pattern, dialect="rust") or dialect="oniguruma"'
             )
     return Split(spec)
@@ -531,7 +531,7 @@ def _read_metaspace(options, path):
     scheme, r = options.get("prepend_scheme", "always"), options["replacement"]
     if options.get("str_rep", r) != r:
         raise ValueError(
-            f"{path}.str_rep must be the replacement {r!r} again, got {options['str_rep'][:60]!r}"
+            f"{path}.str_rep must be the replacement {r!r} as well, got {options['str_rep'][:60]!r}"
         )
     if options.get("add_prefix_space") is False and scheme != "never":
         raise ValueError(
@@ -544,7 +544,7 @@ def _read_callable(options, path, allow_code):
     "A function by its import path, if the reader allows that."
     if not allow_code:
         raise ValueError(
-            f"{path}.function must not be run unasked, got {options['function']!r}; "
+            f"{path}.function must not be run without permission, got {options['function']!r}; "
             "if you trust the file, pass allow_code=True"
         )
     return Callable(options["function"])

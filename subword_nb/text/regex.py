@@ -147,8 +147,8 @@ class _Timed:
             import regex
         except ImportError:
             raise ModuleNotFoundError(
-                f"pattern {self.name[:60]!r} may go back many times, so it runs against a clock, and for that "
-                "the package regex is needed, which is not installed; run: pip install regex",
+                f"pattern {self.name[:60]!r} may backtrack many times, so it needs a time limit, "
+                "which the package regex provides; it is not installed; run: pip install regex",
                 name="regex",
             ) from None
         try:
@@ -262,7 +262,7 @@ class _Compiled:
             self.parts, self.needs = read_pattern(self.pattern, dialect=self.dialect)
         except RecursionError:
             raise ValueError(
-                f"pattern must not nest classes so deeply, got {self.pattern[:60]!r}; write them beside each other"
+                f"pattern must not nest classes so deeply, got {self.pattern[:60]!r}; write them side by side"
             ) from None
         check_pattern(self.pattern, self.parts)
         syntax = [p for p in self.parts if isinstance(p, str)]

@@ -381,7 +381,7 @@ class _Letter(tuple):
         self.behind = s.behind()
         if len(folding) > 1:
             raise s.error(
-                f"case-insensitive {chr(code)!r} also matches {folding!r}; write out what it stands for"
+                f"case-insensitive {chr(code)!r} also matches {folding!r}; write out what it matches"
             )
         return self
 
@@ -408,8 +408,8 @@ def _both_spellings(s):
             if both in starts:
                 if j > i + 1 or parts[i].behind or both not in alike or pair(j, j + 1) in starts:
                     raise s.error(
-                        f"case-insensitive {both!r} stands where one character for both letters may or may not match; "
-                        "write out what it stands for"
+                        f"case-insensitive {both!r} is used where one character for both letters may or may not match; "
+                        "write out what it matches"
                     )
                 out += ["(?:", tuple(parts[i]), tuple(parts[j]), "|", tuple(alike[both]), ")"]
                 i = j + 1
@@ -457,7 +457,7 @@ def _named_class(s):
     ranges = named_set(m[2])
     if ranges is None:
         raise s.error(
-            f"{m[0]} is no class; known: [:alpha:], [:digit:], [:punct:], [:space:] and their like", at
+            f"{m[0]} is not a class; known: [:alpha:], [:digit:], [:punct:], [:space:] and their like", at
         )
     if not s.onig:
         ranges = common_ranges(ranges, [(0, 128)])
@@ -544,13 +544,13 @@ def _escape(s):
     elif c.isdigit() and c != "0":
         _refer(s, int(c), at)
     else:
-        raise s.error(f"\\{c} is not supported; write out what it stands for", at)
+        raise s.error(f"\\{c} is not supported; write out what it matches", at)
 
 # %% ../../nbs/text/04_regex_syntax.ipynb #3433ef9f
 def _refer(s, number, at):
     "The text of a group again."
     if "i" in s.flags:
-        raise s.error(f"\\{number} where case is ignored is not supported; write out what it stands for", at)
+        raise s.error(f"\\{number} where case is ignored is not supported; write out what it matches", at)
     if s.peek().isdigit():
         raise s.error("a number of two digits is not supported", at)
     s.put(f"\\{number}")
@@ -600,7 +600,7 @@ def _open_group(s):
     if m and m["name"]:
         s.named = True
     if len(s.open) == 100:
-        raise s.error("groups lie in each other more than 100 deep", at)
+        raise s.error("groups are nested more than 100 deep", at)
     s.open.append((at, len(s.parts), before))
     if not m or m["name"]:
         s.put("(", atom=False)
@@ -639,7 +639,7 @@ def _repeat(s, c):
             return
         raise s.error("{ does not begin a repeat such as {1,3}; write \\{ for the character", at)
     if m and (int(m[1] or 0) > int(m[3] or 100_000) or int(m[1] or 0) > 100_000 or int(m[3] or 0) > 100_000):
-        raise s.error(f"{c}{m[0]} is no repeat: up to 100000, the lower number first", at)
+        raise s.error(f"{c}{m[0]} is not a repeat: up to 100000, the lower number first", at)
     if s.atom is None:
         raise s.error(f"{c} has nothing to repeat", at)
     if s.repeated:

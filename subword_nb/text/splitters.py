@@ -236,14 +236,14 @@ def _split_dict(self):
     source, dialect = _pattern_source(self)
     if source == "whitespace":
         raise ValueError(
-            "pattern must be one that HF tokenizers read alike to be written, got one with \\w, which a Split "
-            "there reads in another way; use Whitespace(), which is written by its name"
+            "pattern must mean the same to HF tokenizers to be saved, got one with \\w, which a Split "
+            "there reads differently; use Whitespace(), which is saved by its name"
         )
     spelled = {"Regex": HF_SPELLING.get(source, source)}
     pattern = dict(self.pattern) if isinstance(self.pattern, dict) else spelled
     if "Regex" in pattern and source not in PATTERNS and dialect == "rust" and not same_in_both(source):
         raise ValueError(
-            f"pattern must be one that HF tokenizers read alike to be written, got {source[:60]!r} ({{n,m}}+, ^, $, \\w, "
+            f"pattern must mean the same to HF tokenizers to be saved, got {source[:60]!r} ({{n,m}}+, ^, $, \\w, "
             "(?m) and (?s) differ there); write it for HF and pass that without dialect="
         )
     behavior = hf_behavior(self.behavior)

@@ -473,7 +473,7 @@ def _char_map(steps):
 # %% ../../nbs/text/14_word_scanners.ipynb #745d6777
 def char_map(
     norm: "Normalizer | None",  # A normalizer; None changes nothing
-) -> CharMap | None:  # None where it is not known how to go character by character
+) -> CharMap | None:  # None where a text cannot be normalized character by character
     "What becomes of each character alone."
     steps = _steps(norm)
     return None if steps is None else _char_map(steps)

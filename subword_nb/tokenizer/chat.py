@@ -86,7 +86,7 @@ def conversations_of(
         conversation = conversation.messages
     conversation = list(conversation)
     if not conversation:
-        raise ValueError("conversation must hold at least one message, got none")
+        raise ValueError("conversation must contain at least one message, got none")
     several = isinstance(conversation[0], (list, tuple)) or hasattr(conversation[0], "messages")
     if not several:
         return [conversation], False
@@ -114,7 +114,7 @@ def _columns(tok, texts: list[OriginText], source, padding, truncation, max_leng
         set(options) - {"padding_side", "truncation_side", "pad_to_multiple_of", "return_attention_mask"}
     ):
         raise ValueError(
-            "tokenizer_kwargs must hold padding_side, truncation_side, pad_to_multiple_of and return_attention_mask only "
+            "tokenizer_kwargs must contain padding_side, truncation_side, pad_to_multiple_of and return_attention_mask only "
             f"(special tokens are the template's, and are not added again), got {wrong[0]!r}"
         )
     commands, config = template_commands(tok, source), tok.config or TokenizerConfig()
@@ -179,7 +179,7 @@ def _as_arrays(columns, kind):
 
     if kind != "np":
         raise ValueError(
-            f'return_tensors must be "np" or None, got {kind!r}; of arrays, every library makes its own tensors'
+            f'return_tensors must be "np" or None, got {kind!r}; every library can make its tensors from arrays'
         )
     if len({len(row) for row in columns["input_ids"]}) > 1:
         raise ValueError(

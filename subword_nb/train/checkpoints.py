@@ -35,7 +35,7 @@ def _plain(value, arrays):
         arrays.append(value)
         return {"array": len(arrays) - 1}
     raise ValueError(
-        f"a snapshot must hold numbers, text, bytes, lists, dicts and arrays, got a {type(value).__name__}"
+        f"a snapshot must contain numbers, text, bytes, lists, dicts and arrays, got a {type(value).__name__}"
     )
 
 
@@ -111,7 +111,7 @@ class Checkpoint:
         elif some := next(self.folder.iterdir(), None):
             raise ValueError(
                 "checkpoint must be a folder that a run made, or an empty one, "
-                f"got {self.folder}, which holds {some.name!r}; name a folder that is empty, or not there"
+                f"got {self.folder}, which holds {some.name!r}; name a folder that is empty or does not exist"
             )
         else:
             data = json.dumps(self.facts, indent=1).encode()
@@ -134,7 +134,7 @@ def _go_on(checkpoint):
         ) from None
     if not isinstance(found, dict):
         raise ValueError(
-            f"{folder / 'run.json'} must hold a dict, got a {type(found).__name__}: it is damaged; delete the folder"
+            f"{folder / 'run.json'} must contain a dict, got a {type(found).__name__}: it is damaged; delete the folder"
         )
     if changed := [k for k in {**found, **facts} if found.get(k) != facts.get(k)]:
         raise ValueError(

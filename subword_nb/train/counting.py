@@ -267,7 +267,7 @@ def count_batches(
             if number < done:
                 raise ValueError(
                     f"the corpus must have the {done} batches or more that {counter.spill.folder} holds counts of, "
-                    f"got {number}: it was changed; delete the folder, and count anew"
+                    f"got {number}: it was changed; delete the folder, and count again"
                 )
             if counter.kept:
                 _checkpoint(counter, number)

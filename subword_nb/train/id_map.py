@@ -190,7 +190,7 @@ def _new_rows(found, embedding, how, auxiliary):
         return embedding.detach().new_tensor(_new_rows(found, wide.numpy(), how, auxiliary))
     if not np.issubdtype(embedding.dtype, np.floating):
         raise ValueError(
-            f"embedding must hold floating-point numbers, got {embedding.dtype}; convert it first"
+            f"embedding must contain floating-point numbers, got {embedding.dtype}; convert it first"
         )
     return _filled(found, embedding, how, auxiliary)
 

@@ -103,20 +103,20 @@ def _check_kinds(first, second):
     if first.model.algorithm != second.model.algorithm:
         raise ValueError(
             f"both vocabularies must be of one algorithm, got {first.model!r} and {second.model!r}; "
-            "make one of them anew, like the other, with train_new"
+            "retrain one of them with the settings of the other, with train_new"
         )
     spelled = ["bytes" if spells_bytes(tok.pre_tokenizer) else "characters" for tok in (first, second)]
     if spelled[0] != spelled[1]:
         raise ValueError(
             f"both vocabularies must spell bytes, or both characters, got {spelled[0]} and {spelled[1]}; "
-            "make the second anew on its corpus, like the first, with train_new"
+            "retrain the second on its corpus with the settings of the first, with train_new"
         )
     for name in ("continuing_subword_prefix", "end_of_word_suffix"):
         marks = [getattr(tok.model, name) for tok in (first, second)]
         if marks[0] != marks[1]:
             raise ValueError(
                 f"{name} must be the same in both vocabularies, got {marks[0]!r} and {marks[1]!r}; "
-                "make the second anew on its corpus, like the first, with train_new"
+                "retrain the second on its corpus with the settings of the first, with train_new"
             )
 
 

@@ -443,7 +443,7 @@ def prune(
     least = len(tok.piece2id) - len(removed)
     if least > n:
         raise ValueError(
-            f"n must be at least {least} (special tokens, atoms, and what else must stay), got {n}; "
+            f"n must be at least {least} (special tokens, atoms, and what else must remain), got {n}; "
             "keep fewer pieces, or train a new tokenizer with train_new"
         )
     return without(surgery.tok, {*removed}, renumber=renumber)

@@ -183,7 +183,7 @@ def _renumbered(processor, ids):
     def id_of(token, old):
         if token not in ids:
             raise ValueError(
-                f"the new vocabulary must hold the tokens of the post-processor, got none spelled {token!r} (id {old}); "
+                f"the new vocabulary must contain the tokens of the post-processor, got none spelled {token!r} (id {old}); "
                 "add it to special_tokens"
             )
         return ids[token]

@@ -451,7 +451,7 @@ def _go_on(spill, found):
     "Continue where a manifest ends."
     if found["facts"] != spill.facts:
         raise ValueError(
-            f"{spill.folder} must hold the counts of this run ({spill.facts}), got those of another run "
+            f"{spill.folder} must contain the counts of this run ({spill.facts}), got those of another run "
             f"({found['facts']}); name another folder, or delete it"
         )
     spill.batches, spill.sizes, spill.error = found["batches"], found["sizes"], found["error"]
@@ -503,7 +503,7 @@ def spilled_rows(
                 rows = tuple(np.load(file) for _ in range(4))
             except (EOFError, ValueError) as e:
                 raise ValueError(
-                    f"{_part(spill, p)} must hold counts, got a damaged file ({e}); delete the folder, and count anew"
+                    f"{_part(spill, p)} must contain counts, got a damaged file ({e}); delete the folder, and count again"
                 ) from None
             yield rows
 

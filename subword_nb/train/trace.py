@@ -331,7 +331,7 @@ def _checked_path(path):
     path = Path(os.path.expanduser(path))
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(
-            f"the folder {path.absolute().parent} does not exist; make it first, or write the trace somewhere else"
+            f"the folder {path.absolute().parent} does not exist; create it first, or write the trace somewhere else"
         )
     if path.is_dir():
         raise IsADirectoryError(

@@ -340,7 +340,7 @@ def _given_counts(counts, bytewise):
     if isinstance(counts, FlatCounts):
         if counts.bytewise and not bytewise:
             raise ValueError(
-                "counts must be of text for a model of characters, got counts of bytes; count the corpus anew"
+                "counts must be of text for a model of characters, got counts of bytes; count the corpus again"
             )
         if counts.counts.sum(dtype=float) >= 2**63:
             raise ValueError(
@@ -439,7 +439,7 @@ def _start_for(bytewise, alphabet):
     symbols = list(alphabet)
     kinds = (str, bytes) if bytewise else str
     if invalid := [s for s in symbols if not isinstance(s, kinds) or len(s) != 1]:
-        raise ValueError(f"initial_alphabet must hold single characters, got {invalid[0]!r}")
+        raise ValueError(f"initial_alphabet must contain single characters, got {invalid[0]!r}")
     seen = [s for s in symbols if isinstance(s, str) and s in CHAR2BYTE]
     # of those that may be characters, or the looks of bytes; beside others, letters such as é are letters
     first = "\x80" if len(seen) == len(symbols) else "Ā"
@@ -990,7 +990,7 @@ def _reached(checkpoint):
     is_whole = isinstance(found, dict) and {*found} == {"done", "state"}
     if not is_whole or not isinstance(found["done"], (int, float)):
         raise ValueError(
-            f"{checkpoint.folder / 'state.npz'} must hold a snapshot of this trainer, got something else; "
+            f"{checkpoint.folder / 'state.npz'} must contain a snapshot of this trainer, got something else; "
             "delete it, and training begins again with the counts"
         )
     return found["done"], found["state"]
@@ -1002,7 +1002,7 @@ def _checkpoint_of(folder, every, corpora, **facts):
         return None
     if None in corpora:
         raise ValueError(
-            "checkpoint must be None where the source is counts, got a folder, and there is no counting to keep; "
+            "checkpoint must be None where the source is counts, got a folder, and there is no counting to save; "
             "leave out checkpoint, or pass the corpus itself"
         )
     if any(corpus.parts.once for corpus in corpora):

@@ -464,7 +464,7 @@ def _encode_again(buf, starts, j, t, base, work, totals, links, out, o):
     return end, needed if end == -2 else 0, base
 
 # %% ../../nbs/unigram/11_boundaries.ipynb #7f20c8e1
-NO_SPAN = np.uint64(0xFFFFFFFF)  # In the place of a number of ids: a separator between texts
+NO_SPAN = np.uint64(0xFFFFFFFF)  # Instead of a number of ids: a separator between texts
 
 # %% ../../nbs/unigram/11_boundaries.ipynb #d8e66512
 @entry(

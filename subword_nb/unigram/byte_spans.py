@@ -165,7 +165,7 @@ class ByteSpanEncoder:
     ):
         if missing := [c for c in BYTE2CHAR if c not in piece2id]:
             raise ValueError(
-                f"pieces must hold every byte, got none for {missing[0]!r}; encode without kernels"
+                f"pieces must contain every byte, got none for {missing[0]!r}; encode without kernels"
             )
         scores = [-1.0] * len(piece2id) if scores is None else scores
         byte_chars, known, self.score = {*BYTE2CHAR}, dict[bytes, int](), np.zeros(max(piece2id.values()) + 1)

@@ -32,7 +32,7 @@ def _check_covered(one):
     reached = [t for t, score in enumerate(forward(one)) if score > -math.inf][-1]
     if reached < len(one.text):
         raise ValueError(
-            f"every pretoken must have a segmentation, got {one.text!r}, where no piece goes on from {one.text[:reached]!r}; "
+            f"every pretoken must have a segmentation, got {one.text!r}, where no piece continues after {one.text[:reached]!r}; "
             f"add a piece for {one.text[reached]!r}"
         )
 

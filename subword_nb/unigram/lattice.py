@@ -113,7 +113,7 @@ class LongPieces:
         self.pieces = sorted(set(pieces))
         self.longest = max(map(len, self.pieces), default=0)
         self.shorter: dict = {}  # piece → the longest other that it begins with, or None
-        # a piece and its chain, as `at` gives it: chains come many times in a row
+        # a piece and its chain, as `at` gives it: one chain is often needed several times in a row
         self._last: tuple = None, []
         chain: list = []
         for piece in self.pieces:
@@ -322,7 +322,7 @@ def check_alpha(
     "Raise an error for an alpha that is negative, infinite or not a number."
     if not (isinstance(alpha, (int, float)) and 0 <= alpha < math.inf):
         raise ValueError(
-            "alpha must be a finite number from 0 (all segmentations alike) upwards, "
+            "alpha must be a finite number, 0 (all segmentations equally likely) or more, "
             f"got {alpha!r}; pass 1.0 for the model's own probabilities"
         )
 

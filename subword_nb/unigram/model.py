@@ -276,7 +276,7 @@ def _check_model(model):
     penalty = model.unk_penalty
     if isinstance(penalty, bool) or not isinstance(penalty, Real) or not 0 <= penalty < math.inf:
         raise ValueError(
-            f"unk_penalty must be a finite number from 0 upwards, got {penalty!r}; pass 10.0 for SentencePiece's"
+            f"unk_penalty must be a finite number, 0 or more, got {penalty!r}; pass 10.0 for SentencePiece's"
         )
 
 # %% ../../nbs/unigram/12_model.ipynb #c240493b

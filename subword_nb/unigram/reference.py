@@ -118,7 +118,9 @@ def check_shrinking(
 def _seeds(counts, seed_size):
     "All characters, then the most frequent substrings, ties in first-seen order."
     if not counts:
-        raise ValueError("the corpus must hold at least one pretoken, got none; pass text that is not empty")
+        raise ValueError(
+            "the corpus must contain at least one pretoken, got none; pass text that is not empty"
+        )
     pieces = substring_counts(counts)
     letters = [p for p in pieces if len(p) == 1]
     longer = [p for p in pieces if len(p) > 1]
@@ -241,7 +243,7 @@ def _check_flat(counts):
 
 
 def _bad_count(text, n):
-    "The error for a count that is no positive integer."
+    "The error for a count that is not a positive integer."
     return ValueError(f"counts must be positive integers, got {n!r} for the pretoken {text!r}")
 
 
@@ -251,7 +253,7 @@ def check_size(
     "Raise an error for more characters than floats can count."
     if size >= 2**53:
         raise ValueError(
-            f"the characters of the corpus must number less than 2**53, up to which floats count exactly, got {size:,}; "
+            f"the corpus must have fewer than 2**53 characters, up to which floats are exact, got {size:,}; "
             f"divide all counts by {size // 2**53 + 1}"
         )
 
@@ -267,7 +269,9 @@ def check_options(
     "Raise an error for invalid options of training."
     check_counts(counts)
     if not (len(counts.data) if isinstance(counts, FlatCounts) else any(counts)):
-        raise ValueError("the corpus must hold at least one pretoken, got none; pass text that is not empty")
+        raise ValueError(
+            "the corpus must contain at least one pretoken, got none; pass text that is not empty"
+        )
     check_limits(vocab_size=vocab_size, **whole_numbers)
     check_shrinking(shrinking_factor)
     if not (isinstance(character_coverage, (int, float)) and 0 < character_coverage <= 1):
@@ -275,7 +279,7 @@ def check_options(
             f"character_coverage must be a number above 0 and at most 1, got {character_coverage!r}; pass 0.9995, for example"
         )
     if invalid := [c for c in required_chars if not isinstance(c, str) or len(c) != 1]:
-        raise ValueError(f"required_chars must hold single characters, got {invalid[0]!r}")
+        raise ValueError(f"required_chars must contain single characters, got {invalid[0]!r}")
 
 
 def check_capacity(

@@ -96,7 +96,7 @@ def _check_places(n):
     "Refuse more places than 32 bits can number."
     if n >= 2**31 - 1:
         raise ValueError(
-            f"the distinct pretokens must have less than 2**31 characters, got {n:,}; leave out the rarest, or train on a sample"
+            f"the distinct pretokens must have fewer than 2**31 characters, got {n:,}; leave out the rarest, or train on a sample"
         )
 
 # %% ../../nbs/unigram/04_seeds.ipynb #29e2eada

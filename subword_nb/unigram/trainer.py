@@ -175,7 +175,7 @@ def training_steps(
     from subword_nb.unigram.em_kernels import viterbi_counts
 
     s, step, last, history = now
-    now = None  # what it held may go when `s` has changed
+    now = None  # frees the old arrays once `s` has changed
     while len(s.prob):
         while step < steps:
             s = em_step(s, size, digamma=digamma and not last, threads=threads, tick=tick)
@@ -285,7 +285,7 @@ def _given(start, reserved, vocab_size):
     if vocab_size > limit:
         raise ValueError(
             f"vocab_size must be at most {limit} (the pieces to start from), got {vocab_size}: pruning only "
-            "removes pieces, so a Unigram vocabulary cannot grow; to learn more, train anew without start="
+            "removes pieces, so a Unigram vocabulary cannot grow; to learn more, train again without start="
         )
     bad = [(p, x) for p, x in learned.items() if not -math.inf < x <= 0]
     if bad:

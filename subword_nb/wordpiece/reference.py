@@ -48,7 +48,7 @@ def beats(
 
 # %% ../../nbs/wordpiece/00_reference.ipynb #ee181076
 def _check_counts(counts):
-    "Refuse counts that are not whole numbers from 1, pretokens that are no text, and an empty corpus."
+    "Raise an error for counts below 1, pretokens that are not str, and an empty corpus."
     flat = isinstance(counts, FlatCounts)
     if not flat and not isinstance(counts, Mapping):
         raise ValueError(
@@ -70,7 +70,9 @@ def _check_counts(counts):
                 f"counts must be positive integers (int), got {n!r} ({type(n).__name__}) for the pretoken {p!r}"
             )
     if not (len(counts.data) if flat else any(counts)):
-        raise ValueError("the corpus must hold at least one pretoken, got none; pass text that is not empty")
+        raise ValueError(
+            "the corpus must contain at least one pretoken, got none; pass text that is not empty"
+        )
 
 
 def check_corpus(
@@ -89,14 +91,14 @@ def check_corpus(
         raise ValueError(f"special_tokens must be a list, got a str; pass [{special_tokens!r}]")
     specials, initial = list(special_tokens), list(initial_alphabet)
     if wrong := [t for t in specials if not isinstance(t, str) or not t]:
-        raise ValueError(f"special_tokens must hold texts of one character or more, got {wrong[0]!r}")
+        raise ValueError(f"special_tokens must contain texts of one character or more, got {wrong[0]!r}")
     if twice := [t for t, n in Counter(specials).items() if n > 1]:
         raise ValueError(f"special_tokens must list each token once, got {twice[0]!r} more than once")
     for s in initial:
         marked = isinstance(s, str) and len(s) == len(prefix) + 1 and s.startswith(prefix)
         if not marked and (not isinstance(s, str) or len(s) != 1):
             raise ValueError(
-                f"initial_alphabet must hold single characters, with or without the mark {prefix!r}, got {s!r}"
+                f"initial_alphabet must contain single characters, with or without the mark {prefix!r}, got {s!r}"
             )
     return specials, initial
 

@@ -38,12 +38,10 @@ def _characters(counts):
         total = sum(map(mul, weight, length))
     if len(text) + len(length) + 1 >= 2**31:
         raise ValueError(
-            f"the distinct pretokens must have less than 2**31 characters, got {len(text)}; leave out rare ones"
+            f"the distinct pretokens must have fewer than 2**31 characters, got {len(text)}; leave out rare ones"
         )
     if total >= 2**63:
-        raise ValueError(
-            f"the characters, counted as often as they occur, must number less than 2**63, got {total}; divide all counts"
-        )
+        raise ValueError(f"the corpus must have fewer than 2**63 characters, got {total}; divide all counts")
     code = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
     return code, np.array(length, np.int64), np.array(weight, np.int64)
 
@@ -135,7 +133,7 @@ def new_state(
     prefix: str = "##",  # `continuing_subword_prefix`
     known=(),  # Pairs of ids that are merged first, in this order
 ) -> tuple:  # `Ranking` and `Words`, ready for `learn_until`
-    "Lay a corpus out as flat arrays."
+    "Store a corpus in flat arrays."
     import numpy as np
     from subword_nb.wordpiece import train_kernels as a
 
@@ -299,7 +297,7 @@ def _resumed(resume, pieces):
         )
     if invalid := [m for k, m in enumerate(resume["merges"]) if not 0 <= min(m) <= max(m) < len(pieces) + k]:
         raise ValueError(
-            f"a snapshot must merge pieces that exist, got {invalid[0]}: it is damaged; train anew"
+            f"a snapshot must merge pieces that exist, got {invalid[0]}: it is damaged; train again"
         )
     return resume["merges"]
 
@@ -349,7 +347,7 @@ def wordpiece_train(
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     # Called as `on_progress(pieces, vocab_size, "merging", state)`; `state()`: a snapshot
     on_progress: Callable | None = None,
-    resume: Mapping | None = None,  # A snapshot of a run with the same counts and options, to go on from
+    resume: Mapping | None = None,  # A snapshot of a run with the same counts and options, to continue from
     # Rules of an earlier run, or its merges, made first
     known: WordPieceRules | BPERules | Iterable | None = None,
     # Ends the symbol that ends its pretoken; only by frequency, for no encoder here

@@ -36,7 +36,7 @@ def wordlevel_train(
     if vocab_size < least:
         raise ValueError(
             f"vocab_size must be at least {least} ({len(specials)} special tokens, "
-            f"and no vocabulary is empty), got {vocab_size}"
+            f"and at least one piece), got {vocab_size}"
         )
     words = [word for word, n in counts.items() if n >= min_frequency and word not in specials]
     words.sort(key=lambda word: (-counts[word], word))
@@ -51,7 +51,7 @@ def _checked(counts, special_tokens):
         raise ValueError(f"special_tokens must be a list of texts, got {special_tokens!r}; pass () for none")
     specials = list(special_tokens)
     if invalid := [t for t in specials if not isinstance(t, str) or not t]:
-        raise ValueError(f"special_tokens must hold texts of one character or more, got {invalid[0]!r}")
+        raise ValueError(f"special_tokens must contain texts of one character or more, got {invalid[0]!r}")
     if len(set(specials)) < len(specials):
         raise ValueError(
             f"special_tokens must list each token once, got {max(specials, key=specials.count)!r} more than once"

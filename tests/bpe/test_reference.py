@@ -257,7 +257,7 @@ def test_counts_above_32_bits():
         assert bpe_train(flatten_counts(large), 60, bulk=True, **options) == bpe_train_ref(
             large, 60, **options
         )
-    with pytest.raises(ValueError, match=r"must number less than 2\*\*63"):
+    with pytest.raises(ValueError, match=r"must have fewer than 2\*\*63"):
         bpe_train(flatten_counts({"abc": 2**62}), 10, bulk=True)
 
 

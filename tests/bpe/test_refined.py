@@ -87,8 +87,8 @@ def test_formats_that_cannot_hold_it_refuse(trained, tmp_path, name):
         ([["merge", "h", 1]], "must be a kind and the parts"),
         ([["grow", "h", "u"]], '"merge" or "remove"'),
         ([[]], '"merge" or "remove"'),
-        ([["remove", "hu", "h", "u"]], "pieces that are there then"),
-        ([["merge", "h", "u"], ["merge", "hu", "x"]], "pieces that are there then"),
+        ([["remove", "hu", "h", "u"]], "pieces that exist at that point"),
+        ([["merge", "h", "u"], ["merge", "hu", "x"]], "pieces that exist at that point"),
         ({"merge": 1}, "must be a list"),
     ],
 )

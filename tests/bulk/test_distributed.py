@@ -254,7 +254,7 @@ def test_a_truncated_gz_is_named(tmp_path):
     path = tmp_path / "cut.txt.gz"
     path.write_bytes(gzip.compress(os.urandom(5000).hex().encode())[:2000])
     with pytest.raises(
-        ValueError, match=r"cut\.txt\.gz must be a whole \.gz file, got one that is cut off"
+        ValueError, match=r"cut\.txt\.gz must be a complete \.gz file, got a truncated one"
     ) as caught:
         scale.count(path, client=False)
     assert "cut.txt.gz" in caught.value.__notes__[0]
@@ -599,7 +599,7 @@ def test_who_may_work():
     with open_executor(client=False) as executor:
         assert isinstance(executor, LocalExecutor) and executor.fetch(executor.submit(max, 3, 5)) == 5
     with pytest.raises(
-        ValueError, match="n_workers must be left out where client=False says who works, got 2"
+        ValueError, match="n_workers must be left out where client=False determines the workers, got 2"
     ):
         check_client(False, n_workers=2)
     for wrong in (0, -1, True, 1.5):

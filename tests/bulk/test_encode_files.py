@@ -631,7 +631,7 @@ def test_a_full_disk(tok, tmp_path):
 
 def test_places_that_cannot_be_written(tok, tmp_path):
     (tmp_path / "x.txt").write_text("a hug")
-    with pytest.raises(FileNotFoundError, match="make it first"):
+    with pytest.raises(FileNotFoundError, match="create it first"):
         encode_files(tok, tmp_path / "x.txt", tmp_path / "no" / "a.npy")
     (tmp_path / "folder.npy").mkdir()
     with pytest.raises(IsADirectoryError, match="did not write"):
@@ -667,7 +667,7 @@ def test_mistakes_are_named(tok, tmp_path):
             "byte 0: a line must have a text under 'text', got an object with 'body'; pass field=",
         ),
         (dict(paths=tmp_path / "y.jsonl"), "line at byte 18: a line must be a JSON object"),
-        (dict(paths=tmp_path / "z.txt.gz"), "cut off before its end"),
+        (dict(paths=tmp_path / "z.txt.gz"), "got a truncated one"),
         (dict(allowed_special="x"), "allowed_special"),
     ):
         with pytest.raises(ValueError, match=said):
@@ -681,7 +681,7 @@ def test_mistakes_are_named(tok, tmp_path):
     (tmp_path / "a.npy.bounds.npy").write_bytes(
         (tmp_path / "a.npy.bounds.npy").read_bytes().replace(b"(2,)", b"(1,)")
     )
-    with pytest.raises(ValueError, match="must hold as many ids as its bounds say"):
+    with pytest.raises(ValueError, match="must contain as many ids as its bounds say"):
         load_encoded(out)
 
 

@@ -322,7 +322,7 @@ def test_tables(tok, tmp_path):
     with pytest.raises(ValueError, match="a.parquet.*'text'"):
         encode_parts(tok, tmp_path / "a.parquet", tmp_path / "no")
     (tmp_path / "d.parquet").write_bytes((tmp_path / "a.parquet").read_bytes()[:-20])
-    with pytest.raises(ValueError, match="d.parquet must be a sound Parquet file, got a damaged one"):
+    with pytest.raises(ValueError, match="d.parquet must be a valid Parquet file, got a damaged one"):
         encode_parts(tok, tmp_path / "d.parquet", tmp_path / "no", field="body")
 
 
@@ -434,7 +434,7 @@ def test_a_folder_of_something_else_is_left_alone(tok, tmp_path, job):
     assert [p.name for p in job["out"].iterdir()] == ["notes.txt"] and (
         job["out"] / "notes.txt"
     ).read_text() == "keep"
-    with pytest.raises(FileNotFoundError, match="make it first"):
+    with pytest.raises(FileNotFoundError, match="create it first"):
         encode_parts(tok, **{**job, "out": tmp_path / "no" / "ids"})
     with pytest.raises(FileExistsError):
         encode_parts(tok, **{**job, "out": job["paths"][0]})
@@ -452,7 +452,7 @@ def test_mistakes_are_named(tok, tmp_path, job):
         ({"separator": ""}, "separator must have at least one byte"),
         ({"append": "nowhere"}, "append must be a piece or an id of this tokenizer, got 'nowhere'"),
         ({"errors": "skip"}, 'errors must be "strict", "replace" or "ignore", got \'skip\''),
-        ({"n_workers": 2}, "n_workers must be left out where client=False says who works, got 2"),
+        ({"n_workers": 2}, "n_workers must be left out where client=False determines the workers, got 2"),
         ({"client": 5, "paths": job["paths"]}, "client must be a distributed.Client .*got 5"),
         ({"paths": tmp_path / "y.jsonl"}, "y.jsonl, line at byte 18: a line must be a JSON object"),
         ({"paths": tmp_path / "z.jsonl"}, "pass field="),
@@ -674,7 +674,7 @@ def test_archives_that_are_cut_off_are_named(tok, tmp_path, job):
     whole = gzip.compress(story(300).encode())
     (tmp_path / "z.txt.gz").write_bytes(whole[:-30])
     job["paths"] = [*job["paths"], tmp_path / "z.txt.gz"]
-    with pytest.raises(ValueError, match="z.txt.gz must be a whole .gz file, got one that is cut off"):
+    with pytest.raises(ValueError, match="z.txt.gz must be a complete .gz file, got a truncated one"):
         encode_parts(tok, **job)
     assert not (job["out"] / MANIFEST).exists()
     with pytest.raises(FileNotFoundError, match="encode again"):

@@ -133,7 +133,10 @@ def test_patterns_compressed_files_and_standard_input_train_alike(folder):
 
 MISTAKES = {
     "a missing file": (["train", "nothing.txt", "-o", "x.json"], "nothing.txt"),
-    "an empty corpus": (["train", "empty.txt", "-o", "x.json"], "the corpus must hold at least one pretoken"),
+    "an empty corpus": (
+        ["train", "empty.txt", "-o", "x.json"],
+        "the corpus must contain at least one pretoken",
+    ),
     "bytes that are no text": (
         ["train", "bad.txt", "-o", "x.json"],
         "bad.txt must be UTF-8, got the byte 0xe9 at offset 3",
@@ -199,11 +202,11 @@ MISTAKES = {
     "a damaged array": (["decode", "-t", "tok.json", "--file", "damaged.npy"], "damaged.npy"),
     "an array without a file": (["encode", "-t", "tok.json", "--format", "npy", "hug"], "--out ids.npy"),
     "a result that is no json": (["train", "text.txt", "-o", "x.txt"], "ends in .json"),
-    "a result in no folder": (["train", "text.txt", "-o", "no/x.json"], "make it first"),
+    "a result in no folder": (["train", "text.txt", "-o", "no/x.json"], "create it first"),
     "a result without a suffix": (["train", "text.txt", "-o", "x"], ".json (tokenizer.json)"),
     "a result with an unknown suffix": (
         ["train", "nothing.txt", "-o", "x.xyz"],
-        "path must have a suffix that says a format, one of ",
+        "path must have the suffix of a format, one of ",
     ),
     "a result in a folder that is a file": (
         ["train", "nothing.txt", "-o", "text.txt/"],
@@ -213,17 +216,17 @@ MISTAKES = {
     "a conversion with an unknown suffix": (["convert", "tok.json", "x.xyz"], ".tiktoken (tiktoken)"),
     "a conversion onto the file that is read": (
         ["convert", "tok.json", "./tok.json"],
-        "--out must be another file than the one that is read",
+        "--out must differ from the input file",
     ),
     "a cut vocabulary with an unknown suffix": (
         ["cut", "nothing.json", "--vocab-size", "290", "-o", "x.xyz"],
-        "must have a suffix that says a format, one of ",
+        "must have the suffix of a format, one of ",
     ),
     "a demonstration with an unknown suffix": (
         ["demo", "-o", "x.xyz"],
-        "must have a suffix that says a format, one of ",
+        "must have the suffix of a format, one of ",
     ),
-    "a demonstration in no folder": (["demo", "-o", "no/x.json"], "make it first"),
+    "a demonstration in no folder": (["demo", "-o", "no/x.json"], "create it first"),
     "a sentence that is no text": (
         ["demo", "--text", b"a\xff".decode("utf-8", "surrogateescape")],
         "--text must be UTF-8, got the byte 0xff at offset 1",
@@ -276,7 +279,7 @@ def test_a_path_that_ends_in_a_separator_is_a_folder(folder):
             else sorted(p.name for p in (folder / target).iterdir()) == names
         )
     assert (
-        b"--out must be another file than the one that is read"
+        b"--out must differ from the input file"
         in run("convert", "new/tokenizer.json", "new/", cwd=folder).stderr
     )
 

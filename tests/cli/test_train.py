@@ -238,7 +238,7 @@ def test_rows_samples_pipes_and_packed_texts(home, tmp_path):
 MISTAKES = {  # a call → what its error must say
     ("train", "a.txt"): "-o tok.json",
     ("train", "none.txt", "-o", "x.json"): "none.txt",
-    ("train", "a.txt", "-o", "none/x.json"): "make it first",
+    ("train", "a.txt", "-o", "none/x.json"): "create it first",
     ("train", "a.txt", "-o", "x.json", "--algorithm", "bp"): "char_bpe",
     ("train", "a.txt", "-o", "x.json", "--vocab-size", "5"): "--vocab-size must be at least 256",
     ("train", "a.txt", "-o", "x.json", "--vocab-size", "-5"): "--vocab-size must be at least 256",
@@ -278,7 +278,7 @@ MISTAKES = {  # a call → what its error must say
     ("train", "bpe.npz", "-o", "x.json", "--field", "text"): "counts",
     ("train", "bpe.npz", "-o", "x.json", "--sample", "0.5"): "counts",
     ("train", "bpe.npz", "a.txt", "-o", "x.json"): "counts",
-    ("train", "bpe.npz", "-o", "x.json", "--algorithm", "wordpiece"): "count the corpus anew",
+    ("train", "bpe.npz", "-o", "x.json", "--algorithm", "wordpiece"): "count the corpus again",
     ("train", "a.txt", "--like", "bpe.json", "--extend", "bpe.json", "-o", "x.json"): "--like",
     (
         "train",

@@ -189,7 +189,7 @@ def test_palette_has_six_colors_with_their_own_ink():
     ("call", "says"),
     [
         (lambda: draw_tokens("text"), "tok.tokenize"),
-        (lambda: draw_tokens(["a"], ids=[1, 2]), "ids must hold one id for each of the 1 pieces, got 2"),
+        (lambda: draw_tokens(["a"], ids=[1, 2]), "ids must contain one id for each of the 1 pieces, got 2"),
         (lambda: draw_tokens([None]), "got NoneType"),
         (lambda: clip("a", n=0), "n>=1"),
         (lambda: draw_merge_tree([]), "at least one tree"),
@@ -201,7 +201,7 @@ def test_palette_has_six_colors_with_their_own_ink():
             lambda: draw_merge_tree(7),
             "tree must be a piece (str or bytes) or a tuple (piece, left, right), got 7",
         ),
-        (lambda: draw_bars([]), "pairs must hold at least one (label, number), got none"),
+        (lambda: draw_bars([]), "pairs must contain at least one (label, number), got none"),
         (lambda: draw_bars([("a", -1)]), "pairs[0] must have a finite number from 0 as its value, got"),
         (lambda: draw_bars([("a", "b")]), "pairs[0] must have a finite number from 0 as its value, got"),
         (lambda: draw_bars([("a", 1)], width=10), "width>=200"),

@@ -248,7 +248,7 @@ def test_damaged_archives_are_named(tmp_path, kind):
     for keep in (len(whole) - 1, len(whole) // 2, 12):
         (tmp_path / f"cut{kind}").write_bytes(whole[:keep])
         with pytest.raises(
-            ValueError, match=re.escape(f"cut{kind} must be a whole {kind} file, got one that is cut off")
+            ValueError, match=re.escape(f"cut{kind} must be a complete {kind} file, got a truncated one")
         ):
             list(documents(tmp_path / f"cut{kind}"))
     for place in (0, len(whole) // 2, len(whole) - 6):
@@ -257,7 +257,7 @@ def test_damaged_archives_are_named(tmp_path, kind):
         (tmp_path / f"bad{kind}").write_bytes(bad)
         with pytest.raises(
             ValueError,
-            match=rf"bad\{kind} must be a (sound|whole) \{kind} file, got .*download or compress it again",
+            match=rf"bad\{kind} must be a (valid|complete) \{kind} file, got .*download or compress it again",
         ):
             list(documents(tmp_path / f"bad{kind}"))
 

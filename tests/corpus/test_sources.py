@@ -94,7 +94,7 @@ def test_a_damaged_file_is_named(tmp_path, kind):
     for keep in (len(whole) - 1, len(whole) // 2, 12):
         p = write(tmp_path / f"cut{kind}", whole[:keep])
         with pytest.raises(
-            ValueError, match=re.escape(f"cut{kind} must be a whole {kind} file, got one that is cut off")
+            ValueError, match=re.escape(f"cut{kind} must be a complete {kind} file, got a truncated one")
         ):
             list(Corpus(p))
     for place in (0, len(whole) // 2, len(whole) - 6):
@@ -103,7 +103,7 @@ def test_a_damaged_file_is_named(tmp_path, kind):
         p = write(tmp_path / f"bad{kind}", bytes(bad))
         with pytest.raises(
             ValueError,
-            match=rf"bad\{kind} must be a (sound|whole) \{kind} file, got .*download or compress it again",
+            match=rf"bad\{kind} must be a (valid|complete) \{kind} file, got .*download or compress it again",
         ):
             list(Corpus(p))
 
@@ -312,13 +312,11 @@ def test_addresses_are_read_like_files(box, kind):
 def test_a_damaged_file_at_an_address_is_named_by_it(box):
     box.pipe("/box/a.txt.gz", gzip.compress(b"hug" * 100)[:-5])
     box.pipe("/box/b.txt", b"vi\xf1edo")
-    with pytest.raises(
-        ValueError, match=r"box/a\.txt\.gz must be a whole \.gz file, got one that is cut off"
-    ):
+    with pytest.raises(ValueError, match=r"box/a\.txt\.gz must be a complete \.gz file, got a truncated one"):
         list(Corpus("memory://box/a.txt.gz"))
     with pytest.raises(
         ValueError,
-        match=re.escape("<stream> must be a whole .gz file, got one that is cut off before its end"),
+        match=re.escape("<stream> must be a complete .gz file, got a truncated one"),
     ):
         list(Corpus(io.BytesIO(gzip.compress(b"hug" * 100)[:-5])))
     with pytest.raises(ValueError, match=r"box/b\.txt must be UTF-8, got the byte 0xf1 at offset 2"):
@@ -538,10 +536,10 @@ def test_damaged_tables_are_named(tmp_path, pa):
             p = write(tmp_path / "bad" / name, bad)
             with pytest.raises(
                 ValueError,
-                match=rf"{re.escape(name)} must be a sound (Parquet|Arrow) file, got a damaged one",
+                match=rf"{re.escape(name)} must be a valid (Parquet|Arrow) file, got a damaged one",
             ):
                 list(Corpus(p))
-    with pytest.raises(ValueError, match="unpack it first"):
+    with pytest.raises(ValueError, match="decompress it first"):
         Corpus(write(tmp_path / "x.parquet.gz", b""))
 
 
@@ -807,7 +805,7 @@ def test_a_corpus_passes_through_and_options_do_not(tmp_path):
         and as_corpus(c, errors="strict", sample=None) is c
         and list(as_corpus(["b"], sample=1)) == ["b"]
     )
-    with pytest.raises(ValueError, match="sample, field must .*got a Corpus already as source"):
+    with pytest.raises(ValueError, match="sample, field must .*got an existing Corpus as source"):
         as_corpus(c, sample=3, field="x")
     with pytest.raises(ValueError, match="is for JSON lines"):
         Corpus(write(tmp_path / "a.txt", b"x"), field="text")

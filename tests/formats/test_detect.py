@@ -218,7 +218,7 @@ def test_thousands_of_damaged_files(shared_file, tmp_path):
 def test_a_folder_without_a_tokenizer(tmp_path):
     (tmp_path / "notes.txt").write_text("a page\nof notes here\n")
     (tmp_path / "model.safetensors").write_bytes(b"\0" * 100)
-    with pytest.raises(ValueError, match="the folder .* must hold a tokenizer, one of .*got none"):
+    with pytest.raises(ValueError, match="the folder .* must contain a tokenizer, one of .*got none"):
         Tokenizer.load(tmp_path)
 
 

@@ -306,11 +306,11 @@ def test_what_is_not_asked_for_is_not_read(write, monkeypatch):
         ),
         (
             gguf_bytes({"a": As("u8", 2)}).replace(b"a\0\0\0\0", b"a\7\0\0\0"),
-            "a must hold truth values, 0 or 1, got 0x02",
+            "a must contain truth values, 0 or 1, got 0x02",
         ),
         (
             gguf_bytes({"a": As("u8", [2, 1])}).replace(b"a\x09\0\0\0\0", b"a\x09\0\0\0\7"),
-            "a must hold truth values, 0 or 1, got 0x02",
+            "a must contain truth values, 0 or 1, got 0x02",
         ),
         (gguf_bytes({"a": As("str", b"x\xff")}), "byte 46: a must be UTF-8, got the byte 0xff"),
         (gguf_bytes({"a": As("str", [b"x", b"\xe2\x96"])}), "byte 66: a[1] must be UTF-8, got the byte 0xe2"),
@@ -524,12 +524,12 @@ def test_bos_and_eos(write):
         (
             "gpt2",
             dict(tokens=["a", "b", "a"], token_type=None),
-            "tokenizer.ggml.tokens must hold each piece once, got 'a' as 0 and 2",
+            "tokenizer.ggml.tokens must contain each piece once, got 'a' as 0 and 2",
         ),
         (
             "llama",
             dict(scores=None),
-            "the file must have tokenizer.ggml.scores, which say what pieces are better, got none",
+            "the file must have tokenizer.ggml.scores, which rank the pieces, got none",
         ),
         (
             "llama",

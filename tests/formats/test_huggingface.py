@@ -263,7 +263,7 @@ FILES = {
     ),
     "id far away": (
         file(vocab={"a": 2**32 - 1}, merges=[]),
-        "model.vocab must number its 1 pieces closely, from 0, got 4294967295 for 'a'",
+        "model.vocab must number its 1 pieces without large gaps, from 0, got 4294967295 for 'a'",
     ),
     "id twice": (
         file(vocab={"a": 0, "b": 0}, merges=[]),
@@ -677,11 +677,11 @@ RAW = {  # changes of the text of a file → message, or "same"
     ),
     "NaN": (
         lambda s: s.replace('"dropout": null', '"dropout": NaN'),
-        "must hold numbers that can be read, got NaN",
+        "must contain numbers that can be read, got NaN",
     ),
     "Infinity": (
         lambda s: s.replace('"dropout": null', '"dropout": -Infinity'),
-        "must hold numbers that can be read, got -Infinity",
+        "must contain numbers that can be read, got -Infinity",
     ),
     "byte order mark": (lambda s: "\ufeff" + s, "tokenizer.json must be JSON, got text that is not: "),
     "more behind": (lambda s: s + " x", "tokenizer.json must be JSON, got text that is not: "),
@@ -709,7 +709,7 @@ RAW = {  # changes of the text of a file → message, or "same"
     ),
     "id of five thousand digits": (
         lambda s: s.replace('"a": 0', '"a": 1' + "0" * 5000),
-        "model.vocab.a must hold numbers that can be read, got 10000000000000000000… of 5,001 characters",
+        "model.vocab.a must contain numbers that can be read, got 10000000000000000000… of 5,001 characters",
     ),
     "exponent of five thousand digits": (
         lambda s: s.replace('"dropout": null', '"dropout": 1e' + "9" * 5000),

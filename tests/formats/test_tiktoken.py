@@ -345,11 +345,11 @@ def refused() -> dict:
     return {
         "dropout": (
             change(dropout=0.1),
-            "dropout must be unset for tiktoken, which knows nothing of it, got 0.1",
+            "dropout must be unset for tiktoken, which has no such option, got 0.1",
         ),
         "suffix": (
             change(end_of_word_suffix="</w>"),
-            "end_of_word_suffix must be unset for tiktoken, which knows nothing of it, got '</w>'",
+            "end_of_word_suffix must be unset for tiktoken, which has no such option, got '</w>'",
         ),
         "ids in another order": (
             change(piece2id=swapped),
@@ -378,7 +378,7 @@ def refused() -> dict:
         ),
         "a normalizer": (
             Tokenizer.train(["ab"] * 3, vocab_size=257, algorithm="bpe", normalizer="nfc").parts,
-            "normalizer must be None for tiktoken, which takes texts as they are, got NFC()",
+            "normalizer must be None for tiktoken, which does not change texts, got NFC()",
         ),
         "a space in front": (
             parts._replace(pre_tokenizer=type(byte_level("gpt2"))(add_prefix_space=True)),
@@ -395,7 +395,7 @@ def refused() -> dict:
         ),
         "another dialect": (
             parts._replace(pre_tokenizer=byte_level(Split(r"\w+$|.", "isolated"))),
-            r"pattern must be one that tiktoken reads alike, got '\\w+$|.'",
+            r"pattern must mean the same to tiktoken, got '\\w+$|.'",
         ),
         "not BPE": (
             parts._replace(model=Tokenizer.train(["ab ab"] * 3, vocab_size=5, algorithm="unigram").model),
@@ -990,7 +990,9 @@ def test_faults_of_a_table():
         "pattern must be a regular expression, or one of gpt2, r50k, p50k, cl100k, o200k, llama3, qwen2, whit",
         pattern="",
     )
-    fails(r"text must .*got U\+D800 at position 1, which UTF-8 cannot hold", special_tokens={"<\ud800>": 258})
+    fails(
+        r"text must .*got U\+D800 at position 1, which UTF-8 cannot encode", special_tokens={"<\ud800>": 258}
+    )
     fails("the rank file: pattern '\\('", pattern="(")
     fails(
         "the rank file must .*got none for 1, such as 0x61, so that some texts could not be encoded",

@@ -237,7 +237,7 @@ BAD = [
     ),
     (
         "minbpe v1\n\n2\n<s> 300\n<s>x 301\n",
-        "got it behind, where minbpe never finds it; put the longer one first",
+        "got it after, where minbpe never finds it; put the longer one first",
     ),
     (
         "minbpe v1\n\n1\n<s> 900000000\n",

@@ -74,7 +74,7 @@ def put(text: str, start: int, found: list) -> str:
 
 
 def sums(e, tok, text, **options):
-    "All that must hold of an explanation, whatever the tokenizer."
+    "All that must contain of an explanation, whatever the tokenizer."
     d = e.to_dict()
     assert json.loads(json.dumps(d)) == d
     assert (d["text"], d["model"]) == (text, type(tok.model).__name__)

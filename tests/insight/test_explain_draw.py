@@ -403,7 +403,7 @@ def test_plot_ranks(toks):
     assert len(plot_ranks(e, words=1).lines) == 1 and plot_ranks(e, ax=ax) is ax
     plt.close("all")
     for name in ("unigram", "wordpiece"):
-        with pytest.raises(ValueError, match="explanation must hold merges with ranks"):
+        with pytest.raises(ValueError, match="explanation must contain merges with ranks"):
             plot_ranks(toks[name].explain("iterator"))
 
 

@@ -261,7 +261,7 @@ def test_pieces_that_the_model_itself_finds():
         tok.chat([{"role": "user", "content": "<s> hug"}], template=template).count(tok.piece2id["<s>"]) == 1
     )
     for content in ("<turn>", "a<turn>b", "＜turn＞<turn>"):
-        with pytest.raises(ValueError, match="spell a command that this model finds by itself"):
+        with pytest.raises(ValueError, match="contain a command that this model recognizes in any text"):
             tok.chat([{"role": "user", "content": content}], template=template)
         assert (
             tok.chat([{"role": "user", "content": content}], template=template, trusted=True).count(turn) == 3

@@ -335,7 +335,9 @@ def test_other_bad_input():
     with pytest.raises(ValueError, match=r"got none for number 1 \(3 characters\)"):
         viterbi_counts(edges, [-1, -1, -1])
     assert best_paths(edges, [-1, -1, -1]).score.tolist() == [-1, -math.inf]
-    with pytest.raises(ValueError, match="got 'abc', where no piece goes on from 'ab'; add a piece for 'c'"):
+    with pytest.raises(
+        ValueError, match="got 'abc', where no piece continues after 'ab'; add a piece for 'c'"
+    ):
         e_step_ref({"ab": 1, "abc": 2}, {"a": -1, "b": -1, "ab": -1})
     for wrong in ([0.5], [[0.5, 0.5, 0.5]], 0.5):
         with pytest.raises(ValueError, match="one for each piece"):

@@ -439,7 +439,7 @@ def test_a_vocabulary_pruned_further():
             start=dict(reversed(start.items())),
         )
         assert again == small
-    with pytest.raises(ValueError, match="cannot grow; to learn more, train anew without start="):
+    with pytest.raises(ValueError, match="cannot grow; to learn more, train again without start="):
         unigram_train(
             counts, 501, special_tokens=["<s>"], user_defined=["ab"], byte_fallback=True, start=start
         )

@@ -165,8 +165,8 @@ def test_unusual_characters_train_as_the_reference(tie_break):
 def test_what_cannot_be_counted_is_refused(objective):
     numpy = pytest.importorskip("numpy")
     for counts, message in [
-        ({}, "corpus must hold at least one pretoken"),
-        ({"": 2}, "corpus must hold at least one pretoken"),
+        ({}, "corpus must contain at least one pretoken"),
+        ({"": 2}, "corpus must contain at least one pretoken"),
         ({b"ab": 1}, "pretokens must be str"),
         ({"ab": 2.0}, "float"),
         ({"ab": numpy.int64(2**62)}, "int64"),
