@@ -336,7 +336,7 @@ def run(args: argparse.Namespace) -> None:
             rows += suite_training(args.folder, args.library, folder, limit=limit, large=args.large)
         if not rows:
             needed = SUITE_FILES["gpt2"].split(",")[0]
-            raise SystemExit(f"FOLDER must hold files of the suite such as {needed}, got {args.folder}")
+            raise SystemExit(f"FOLDER must contain files of the suite such as {needed}, got {args.folder}")
         options = {"rounds": args.rounds, "repeats": args.repeats, "seconds": args.seconds}
         records = run_rows(rows, out=args.json, on_progress=say, **options)
     print(goals_table(records))

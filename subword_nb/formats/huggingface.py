@@ -760,7 +760,7 @@ def _check_ids(piece2id, path):
     top = max(piece2id.values(), default=0)
     if top > 16 * len(piece2id) + 2**20:
         raise ValueError(
-            f"{path} must number its {len(piece2id)} pieces closely, from 0, "
+            f"{path} must number its {len(piece2id)} pieces without large gaps, from 0, "
             f"got {top} for {max(piece2id, key=piece2id.get)!r}; renumber them"
         )
 

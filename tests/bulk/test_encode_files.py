@@ -675,7 +675,7 @@ def test_mistakes_are_named(tok, tmp_path):
         assert not out.exists()
     with pytest.raises(FileNotFoundError, match="no file"):
         encode_files(tok, "nothing*.txt", out)
-    with pytest.raises(FileNotFoundError, match="encode_files wrote"):
+    with pytest.raises(FileNotFoundError, match="an output of encode_files"):
         load_encoded(out)
     assert encode_files(tok, tmp_path / "x.jsonl", out, field="body", resume=False).documents == 1
     (tmp_path / "a.npy.bounds.npy").write_bytes(
