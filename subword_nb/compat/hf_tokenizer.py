@@ -164,7 +164,7 @@ def _cut_ids(row, around, cut):
 
 
 def _filled_ids(row, length, value, direction):
-    "Values with others behind them or in front, up to a length."
+    "Values padded to a length, on the right or on the left."
     filling = [value] * (length - len(row))
     return row + filling if direction == "right" else filling + row
 

@@ -101,7 +101,7 @@ _TEXTS = (
 
 
 def _is_text(value, depth=3):
-    "Is this a text, or lists of texts, as far as the first of each says?"
+    "Is this a text, or lists of texts, judging by the first of each?"
     if isinstance(value, str):
         return True
     if not isinstance(value, (list, tuple)) or not depth:
@@ -216,7 +216,7 @@ class PreTrainedTokenizerFast:
             self.update_post_processor()
 
     def _take_lengths(self, kwargs):
-        "What a tokenizer.json says about truncation and padding are settings by default."
+        "Take the settings of truncation and padding from a tokenizer.json as defaults."
         cut, fill = self._tokenizer.truncation, self._tokenizer.padding
         if cut is not None:
             kwargs.setdefault("max_length", cut["max_length"])
@@ -1437,7 +1437,7 @@ def _face(tokenizer):
 
 
 def _write_card(hub, folder, repo_id, tags, token):
-    "Write the card of a repository, with more tags, beside the files."
+    "Write the card of a repository, with more tags, next to the files."
     try:
         card = hub.ModelCard.load(repo_id, token=token)
     except hub.errors.EntryNotFoundError:

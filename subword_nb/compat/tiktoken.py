@@ -374,7 +374,7 @@ class Encoding:
 
 # %% ../../nbs/compat/00_tiktoken.ipynb #7438247a
 def _tokenizer(name, pat_str, ranks, special_tokens):
-    "The tokenizer behind an encoding."
+    "The tokenizer of an encoding."
     from subword_nb.formats.tiktoken import ranks_to_parts
     from subword_nb.tokenizer.tokenizer import Tokenizer
 

@@ -131,7 +131,7 @@ def _cells(char) -> int:
 
 
 def _wants_color() -> bool:
-    "Whether standard output is a terminal that shows colours; NO_COLOR and TERM=dumb say no."
+    "Whether standard output is a terminal that shows colours; not with NO_COLOR or TERM=dumb."
     return not environ.get("NO_COLOR") and environ.get("TERM") != "dumb" and sys.stdout.isatty()
 
 
@@ -453,7 +453,7 @@ def draw_merge_tree(
 
 # %% ../../nbs/core/03_draw.ipynb #28a250cd
 def _number(v) -> str:
-    "A number as text beside its bar."
+    "A number as the text next to its bar."
     return f"{v:,}" if isinstance(v, int) else f"{v:.4g}"
 
 

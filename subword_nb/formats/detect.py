@@ -173,7 +173,7 @@ def _candidates(folder):
 
 
 def _other_half(path, kind):
-    "The other of GPT-2's files, by its name, or the only one beside it with such content."
+    "The other of GPT-2's files, by its name, or the only one in its folder with such content."
     if (named := _partner(path)) and _kind_of_file(named) != kind:
         return named
     wanted = "merges.txt" if kind == "vocab.json" else "vocab.json"

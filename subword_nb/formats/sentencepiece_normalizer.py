@@ -550,7 +550,7 @@ class SentencePieceDecoder(Decoder):
 
 # %% ../../nbs/formats/04_sentencepiece_normalizer.ipynb #cfa1cd1b
 def _decoded(d, pieces, errors):
-    "The parts of a text: as soon as something has been written, and where there are no bytes, what was remembered."
+    "The parts of a text: cached ones once something has been written and where there are no bytes."
     said, *undone = d.stages(errors=errors)
     parts, at = [], 0
     while at < len(pieces) and said.starting:

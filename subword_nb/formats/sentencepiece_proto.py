@@ -335,7 +335,7 @@ def _read(data, start, end, table, place, rest, name, into):
 
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #47039795
 def _read_piece(data, f, i, rest, name):
-    "A piece, and its shape; nearly all are written alike, and taken apart in one step."
+    "A piece, and its shape; nearly all have the same layout, and are read in one step."
     at, size = f.body + 2, data[f.body + 1] if f.end - f.body > 6 else 255
     more = f.end - at - size - 5
     if (

@@ -193,7 +193,7 @@ def _trial_label(t):
 
 
 def _bar(t, y, step, chars):
-    "One lookup: a bar with its characters, and beside all characters the text looked up."
+    "One lookup: a bar with its characters, and to the right of all characters the text looked up."
     start, end = t["start"], min(t["end"], len(chars))
     if t["found"]:
         look = f'fill="{PALETTE[1][0]}" stroke="#666"'

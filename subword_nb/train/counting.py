@@ -354,7 +354,7 @@ def _respelled(rows, spans, bytewise, spelled):
 
 # %% ../../nbs/train/01_counting.ipynb #6f2c3134
 def _collected(respell, data, bounds, counts):
-    "Counts of the pieces of spans, of which several may be alike; some megabytes of spans at a time."
+    "Counts of the pieces of spans, some of which may be equal; some megabytes of spans at a time."
     import numpy as np
     from subword_nb.train.span_counts import SpanCounts, add_rows, span_rows
 

@@ -149,7 +149,7 @@ def _ranks_are_ids(model):
 
 
 def _joined_unigram(tok, other, ids, rule):
-    "The joined model of scores. A list has no gaps, so added tokens behind its end become pieces that no text gives."
+    "The joined model of scores. A list has no gaps, so added tokens after its end become pieces that no text produces."
     model = tok.model
     scores = [{p: m.scores[i] for p, i in m.piece2id.items()} for m in (model, other)]
     found = joined_scores(*scores, rule=rule)

@@ -232,7 +232,7 @@ class Partition(NamedTuple):
 
 
 def _take(partition, counted):
-    "The summary of a part: packed rows, their error, and what was left out, which the first partition says."
+    "The summary of a part: packed rows, their error, and what was left out, which the first partition has."
     left_out = (0, 0) if partition.number else counted.left_out
     return pack_rows(counted.rows[partition.number]), counted.error, left_out
 

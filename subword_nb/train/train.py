@@ -1015,7 +1015,7 @@ def _checkpoint_of(folder, every, corpora, **facts):
 
 
 def _within(checkpoint, name):
-    "The checkpoint of one of several countings of a run, in a folder of its own; None without one."
+    "The checkpoint of one of several countings of a run, in a separate folder; None without one."
     if checkpoint is None:
         return None
     return Checkpoint(checkpoint.folder / name, checkpoint.facts, every=checkpoint.every)
