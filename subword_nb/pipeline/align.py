@@ -668,7 +668,7 @@ _PAD_PIECES = "[PAD]", "<pad>", "<|pad|>", "<PAD>", "<|padding|>"
 
 
 def _config_of(tok):
-    "What the tokenizer's folder says about calls."
+    "The options for calls from the tokenizer's folder."
     return getattr(tok, "config", None) or TokenizerConfig()
 
 

@@ -508,7 +508,7 @@ def _with_ends_of_texts(data, starts, stops, ids, n):
 
 
 def _starts_of_texts(ids, firsts):
-    "For each part: does it start its text, and does it continue another part? `firsts` says so for each text."
+    "For each part: does it start its text, and does it continue another part? `firsts` has the answer for each text."
     import numpy as np
 
     is_first, continues = np.zeros((2, len(ids) + 1), bool)

@@ -99,7 +99,7 @@ class Pieces(Model):
         return ids
 
     def _unknown(self, char):
-        "The ids of a character that is no piece."
+        "The ids of a character that is not a piece."
         if self.byte_fallback:
             spelled = [self.piece2id.get(BYTES[b]) for b in char.encode("utf-8", "surrogatepass")]
             if None not in spelled:
