@@ -697,7 +697,7 @@ def symbols_in_place(
 
 # %% ../../nbs/bpe/07_model.ipynb #0564805d
 def _closed_up(symbols, pretoken):
-    "Symbols moved left over the gaps between them, in bytes; a place inside a character becomes all of it."
+    "Symbols moved left over the gaps between them, in bytes; a position inside a character becomes all of it."
     owner = [at for at, c in enumerate(pretoken) for _ in c.encode("utf-8")]
 
     def width(t):

@@ -50,7 +50,7 @@ def value_of(
 
 # %% ../../nbs/compat/46_migration.ipynb #8c1c7fec
 class CallTable:
-    "Calls of another library beside native ones: every row is run in both when the table is made."
+    "Calls of another library next to native ones: every row is run in both when the table is made."
 
     def __init__(
         self,

@@ -473,7 +473,7 @@ def with_declared(
     declared,  # (AddedToken, id) pairs
     path: str | os.PathLike,  # Where they are declared, for messages
 ) -> Parts:  # With the tokens that it did not have
-    "Add tokens that are declared beside a vocabulary."
+    "Add tokens that are declared outside a vocabulary."
     known = dict(parts.model.piece2id) | {t.content: i for t, i in parts.added_tokens}
     owner, new = {i: p for p, i in known.items()}, []
     for token, i in declared:
@@ -717,7 +717,7 @@ def folder_config(
     folder: str | os.PathLike,  # A folder with a tokenizer
     parts: Parts,  # That tokenizer
 ) -> TokenizerConfig | None:  # As for `tokenizer_config`; `parts.config` if there are no such files
-    "The options for calls, chats and decoded text in the files beside a tokenizer."
+    "The options for calls, chats and decoded text in the files next to a tokenizer."
     config, templates = _config(Path(folder)), template_files(Path(folder))
     if not config and not templates:
         return parts.config

@@ -860,7 +860,7 @@ def _check_rules(model, ranks, special):
 def parts_to_ranks(
     parts: Parts,  # The parts of a byte-level BPE tokenizer
 ) -> tuple:  # token → rank; the pattern's source; special tokens, spelling → id
-    "A tokenizer in tiktoken's terms, if that encodes exactly alike."
+    "A tokenizer in tiktoken's terms, if tiktoken then gives the same ids."
     model = parts.model
     if not isinstance(model, BPE):
         raise ValueError(

@@ -389,7 +389,7 @@ _FAR = 1 << 40
 
 
 def _in_bytes(e, texts):
-    "Byte offsets for the offsets, from the number of the text that stands in their place; what overflows too."
+    "Byte offsets in place of offsets, each of which is the number of its text; in overflowing parts, too."
     spots, out = {}, [(0, 0)] * len(e)
     for i, (a, _) in enumerate(e.offsets_bytes):
         if (k := (a + _FAR // 2) // _FAR) == 0:
@@ -495,7 +495,7 @@ def align_batch(
     # For what is not Unicode: "strict", "replace", "ignore" or "bytes", as for `align`
     errors: str = "strict",
 ) -> list[Encoding]:  # One for each text, or pair
-    "`align` for many texts; filled up together if the tokenizer says so."
+    "`align` for many texts, padded together if the tokenizer pads."
     texts = list(_several(texts))
     dropout_rng = dropout_rngs(tok, dropout=dropout, seed=seed, n=len(texts))
     c = encoder_of(tok, allowed_special=allowed_special)
