@@ -569,6 +569,8 @@ def _frame(c, add_special_tokens):
     "The frame of all texts; None: only the pipeline is certain, whatever the text."
     if c.spells_affixes:
         return None  # places beyond a word are those of its text
+    if c.plan.normalizes_first:
+        return None  # a normalized token may be anywhere in the text
     return c.frame(add_special_tokens=add_special_tokens)
 
 

@@ -491,8 +491,12 @@ class SegmentationPlan:
         self.forbids_bytes = ""  # the reason why spans of bytes are ruled out
         if self.needs_alignment:
             self.forbids_bytes = "what begins the normalized text decides how it is split"
-        elif normalized_added and normalizer is not None:
-            self.forbids_bytes = "added tokens are looked for in normalized text"
+        # added tokens are searched for in the normalized text, so all of it is normalized first
+        self.normalizes_first = normalized_added and normalizer is not None
+        if self.normalizes_first and self.depends_on_start:
+            self.forbids_bytes = (
+                "added tokens are looked for in normalized text, and its beginning is special"
+            )
 
     def __repr__(self):
         return f"SegmentationPlan({self.describe()})"
@@ -500,7 +504,9 @@ class SegmentationPlan:
     @cached_property
     def byte_spans(self) -> ByteSpans | None:  # None: texts are normalized and split as strings
         "How raw bytes are split; created when it is first needed."
-        return None if self.forbids_bytes else _byte_spans(self)
+        if self.forbids_bytes:
+            return None
+        return _normalized_spans(self) if self.normalizes_first else _byte_spans(self)
 
     def describe(
         self,
@@ -528,3 +534,18 @@ def _byte_spans(plan):
     if by_pattern and (norm is None or model is not None):
         return by_pattern
     return _script_spans(norm, pre) or _metaspace_byte_spans(norm, pre) or _word_spans(plan) or by_pattern
+
+
+def _normalized_spans(plan):
+    "How a text is split that has been normalized as a whole, or a part of it between added tokens."
+    from subword_nb.text.normalizers import Prepend, Replace
+
+    norm, pre = plan.normalizer, plan.pre_tokenizer
+    spans = SegmentationPlan(None, pre, model=plan.model).byte_spans
+    steps = flat_steps(norm)
+    if spans is None and all(s in (Prepend("▁"), Replace(" ", "▁")) for s in steps) and not adds_prefix(pre):
+        spans = _byte_spans(plan)  # a text with ▁ for spaces is not changed again, and has its prefix
+        spans = spans and spans._replace(dummy_prefix=None)
+    if spans is None or spans.sums_continue or spans.forbidden_bytes:
+        return None
+    return spans._replace(normalize=norm.normalize)

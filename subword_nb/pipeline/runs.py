@@ -147,8 +147,8 @@ class BulkTier:
         )
         self.tables: list = []
         self.made: dict = {}  # results of `make` in `shared`
-        # both search the raw text
-        finders = [f for f in (c.raw, c.normalized_added) if f.tokens]
+        searches_raw = [c.raw] if spans.normalize else [c.raw, c.normalized_added]
+        finders = [f for f in searches_raw if f.tokens]
         self.matcher = AddedTokenMatcher(finders, c.ids) if finders else None
         # Can texts be streamed without inspecting each one first?
         self.simple = not spans.normalize and (self.matcher is None or self.matcher.is_bytewise)
@@ -424,22 +424,15 @@ def encode_packed(
 # %% ../../nbs/pipeline/09_runs.ipynb #6b3f702a
 def _items(bulk, texts, prefix, suffix):
     "Parts of texts, and each text as a row of items: indices of parts, and ids as their bitwise inverse."
-    normalize = bulk.spans.normalize
     work, items, starts = WorkItem([], []), [], [0]
     for text in texts:
         items += prefix
-        n_in = n_out = 0
         for part, first, ids in _parts(bulk, text if text.__class__ is str else decode_text(bytes(text))):
             if ids is not None:
                 items += [~i for i in ids]
             else:
-                normalized = normalize(part) if normalize else part
                 items.append(len(work.texts))
-                work.texts.append(normalized)
-                n_in += len(part)
-                n_out += len(normalized)
-                if n_out > SMALL:
-                    check_growth(n_in, n_out, "a normalizer")
+                work.texts.append(part)
                 work.opens.append(first)
         items += suffix
         starts.append(len(items))
@@ -447,18 +440,25 @@ def _items(bulk, texts, prefix, suffix):
 
 
 def _parts(bulk, text):
-    "(part, does it start its text?, its ids if kernels do not encode it)"
+    "(normalized part, does it start its text?, its ids if kernels do not encode it)"
+    c, normalize = bulk.c, bulk.spans.normalize
     forbidden = [b.decode() for b in bulk.spans.forbidden_bytes]
-    for a, b, token in bulk.c.raw.spans(text):
+    n_in = n_out = 0
+    for a, b, token in c.raw.spans(text):
         part = text[a:b]
         if token is not None:
-            yield part, a == 0, [bulk.c.ids[token.content]]
-        elif any(spelling in part for spelling in forbidden):
-            yield part, a == 0, ids_between(bulk.c, part, opens=a == 0)
-        else:
-            for x, y, added in bulk.c.normalized_added.spans(part):
-                ids = None if added is None else [bulk.c.ids[added.content]]
-                yield part[x:y], a + x == 0, ids
+            yield part, a == 0, [c.ids[token.content]]
+            continue
+        if any(spelling in part for spelling in forbidden):
+            yield part, a == 0, ids_between(c, part, opens=a == 0)
+            continue
+        normalized = normalize(part) if normalize else part
+        n_in, n_out = n_in + len(part), n_out + len(normalized)
+        if n_out > SMALL:
+            check_growth(n_in, n_out, "a normalizer")
+        for x, y, added in c.normalized_added.spans(normalized):
+            ids = None if added is None else [c.ids[added.content]]
+            yield normalized[x:y], a + x == 0, ids
 
 # %% ../../nbs/pipeline/09_runs.ipynb #4264cc19
 def stream_ids(

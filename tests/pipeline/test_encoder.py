@@ -777,3 +777,53 @@ def test_texts_next_to_each_other_have_the_ids_of_texts_in_a_list(algorithm, mon
                 assert [row.tolist() for row in found] == [
                     tok.encode(text, add_special_tokens=False, allowed_special=()) for text in texts
                 ]
+
+
+NORMALIZED = [
+    "bert-base-uncased/tokenizer.json",
+    "t5-small/tokenizer.json",
+    "pegasus/tokenizer.json",
+    "clip/tokenizer.json",
+    "derived/llama-2-legacy.tokenizer.json",
+]
+
+
+@pytest.mark.parametrize("name", NORMALIZED)
+def test_tokens_in_normalized_text_are_found_in_bulk(name, shared_file, always):
+    from subword_nb.pipeline.vocab import AddedToken
+
+    tok, rng = loaded(shared_file, name), fresh("normalized", name)
+    spellings = ["hug", "né e", "▁x", " pug ", "[x]", "ﬁ"]
+    tok.add_tokens(
+        [
+            AddedToken(s, normalized=True, lstrip=k == 1, rstrip=k == 3, single_word=k == 0)
+            for k, s in enumerate(spellings)
+        ]
+    )
+    tok.truncation = None
+    parts = [
+        *spellings,
+        "HUG",
+        "Né E",
+        "fi",
+        "ｈｕｇ",
+        " ",
+        "  ",
+        "\n",
+        "a",
+        "x",
+        "你",
+        "é",
+        "e\u0301",
+        "</s>",
+        "[SEP]",
+    ]
+    encoder, some = encoder_of(tok), 0
+    assert encoder.bulk is not None, encoder.path
+    ids = {i for t, i in tok.added_tokens if t.content in spellings}
+    texts = ["".join(rng.choices(parts, k=rng.randrange(20))) for _ in range(seeds.TEXTS)]
+    for text, found in zip(texts, tok.encode_batch(texts), strict=True):
+        assert found.tolist() == encode_general(tok, text), text
+        assert tok.align(text).ids == found.tolist(), text
+        some += not ids.isdisjoint(found.tolist())
+    assert some > len(texts) // 4
