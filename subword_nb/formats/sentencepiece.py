@@ -524,11 +524,9 @@ def _model_in(parts, ids, kinds):
     if type(m) in _MODELS.values():
         scores = [m.scores[m.piece2id[p]] if p in m.piece2id else 0.0 for p in ids]
         return replace(m, piece2id=ids, scores=scores, **{k: v for k, v in kinds.items() if hasattr(m, k)})
-    if isinstance(m, Unigram):
-        return _unigram_in(m, ids, kinds)
-    if isinstance(m, BPE) and not spells_bytes(parts.pre_tokenizer):
-        return _bpe_in(m, ids, kinds)
-    what = "byte-level BPE" if isinstance(m, BPE) else type(m).__name__
+    if isinstance(m, (Unigram, BPE)) and not spells_bytes(parts.pre_tokenizer):
+        return _unigram_in(m, ids, kinds) if isinstance(m, Unigram) else _bpe_in(m, ids, kinds)
+    what = "byte-level " * isinstance(m, (Unigram, BPE)) + type(m).__name__
     raise ValueError(
         f"the model must be Unigram or BPE of characters for a SentencePiece model, got {what}; "
         'train with algorithm="unigram" or "char_bpe", or save as tokenizer.json'

@@ -44,6 +44,13 @@ def test_kernels_give_the_ids_of_the_model(trained):
     same_ids(trained, strange_texts(fresh(), WORDS, TEXTS))
 
 
+@pytest.mark.parametrize("name", ["tok.tiktoken", "tok.model", "tok.gguf", "merges.txt"])
+def test_formats_that_cannot_hold_it_refuse(trained, tmp_path, name):
+    with pytest.raises(ValueError, match=r"tokenizer\.json"):
+        trained.save(tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
 def test_threads_do_not_matter(trained, corpus):
     one = Tokenizer.train(corpus, algorithm="mingram", vocab_size=285, special_tokens=["<s>"], threads=1)
     assert one.model == trained.model
