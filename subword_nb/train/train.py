@@ -1197,7 +1197,10 @@ def _fair_counts(source, options, how, kept, limits):
             return texts
         if _is_counted(texts):
             return _given_counts(texts, True)
-        return _kept_or_counted(as_corpus(texts), how, inner, limits, None)
+        counts = _kept_or_counted(as_corpus(texts), how, inner, limits, None)
+        if isinstance(counts, FlatCounts):
+            warn_left_out(counts, limits["max_pretoken_bytes"], stacklevel=7)
+        return counts
 
     corpora = {name: counted(texts) for name, texts in source.items()}
     parity = options["parity"]

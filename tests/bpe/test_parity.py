@@ -6,6 +6,7 @@ import random
 import pytest
 from seeds import fresh
 
+from subword_nb import Tokenizer
 from subword_nb.bpe.parity import Parity, parity_train
 from subword_nb.bpe.reference import base_symbols, count_pairs, merge_pair
 
@@ -120,3 +121,13 @@ def test_symbols_of_the_development_set_are_in_the_vocabulary():
     found = parity_train({"a": {"xy": 2}}, 4, parity=Parity(dev={"a": {"xz": 1}}))
     assert found.pieces == ["x", "y", "z", "xy"]
     assert {s for p in ("xy", "xz") for s in base_symbols(p)} <= {*found.pieces}
+
+
+def test_pretokens_that_are_too_long_are_said_to_be_left_out():
+    corpora = {"a": ["a b a b" * 9], "b": ["c" * 100 + " b c"]}
+    with pytest.warns(UserWarning, match="left out 1 pretokens of 100 bytes") as told:
+        Tokenizer.train(corpora, vocab_size=258, parity=Parity(), max_pretoken_bytes=50)
+    assert told[0].filename == __file__
+    corpora["b"] = ["c" * 100]
+    with pytest.raises(ValueError, match="must have pretokens of at most max_pretoken_bytes=50"):
+        Tokenizer.train(corpora, vocab_size=258, parity=Parity(), max_pretoken_bytes=50)
