@@ -854,7 +854,7 @@ class PartsSpanEncoder:
 def parts_encoder(
     first: Any,  # A byte-level `BPE`: the rules of the first stage
     pre: PreTokenizer,  # Spells texts
-    whole: BPESpanEncoder,  # The encoder of all rules
+    whole: Any,  # The `BPESpanEncoder` of all rules
 ) -> PartsSpanEncoder:  # Parts end where no rule of the first stage joins two bytes
     "The encoder of spans in parts."
     joins = joined_bytes((from_visible(a), from_visible(b)) for a, b in first.merges)
