@@ -8,11 +8,11 @@ __all__ = ['LazyArrays', 'LongEncoding', 'align_long', 'align_texts', 'align']
 # %% ../../nbs/bulk/10_align.ipynb #f4596c16
 from collections.abc import Callable as Makes, Collection, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ..core import jit
+from ..core.records import fields
 from ..pipeline import align as pipeline
 from ..text.alignment import Aligned
 from ..pipeline.blocks import WorkItem, blocks_of, encode_stream

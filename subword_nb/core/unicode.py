@@ -8,7 +8,6 @@ __all__ = ['UNICODE_VERSION', 'PROPERTIES', 'BYTE2CHAR', 'CHAR2BYTE', 'utf8_ref'
            'category', 'merge_ranges', 'complement_ranges', 'code_point_ranges']
 
 # %% ../../nbs/core/00_unicode.ipynb #2172f93d
-import pkgutil
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -212,6 +211,8 @@ def unicode_table(
 @cache
 def _table():
     "Read the shipped table once: property → list of half-open (first, after)."
+    import pkgutil
+
     lines = pkgutil.get_data("subword_nb", "unicode_classes.txt").decode("ascii").splitlines()
     if f"version {UNICODE_VERSION}, format 1" not in lines[0]:
         raise ValueError(

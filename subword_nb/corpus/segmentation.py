@@ -11,11 +11,11 @@ __all__ = ['cut_words', 'word_normalizer', 'keeps_safe_places', 'joins_words', '
 # %% ../../nbs/corpus/06_segmentation.ipynb #8ed6e8ce
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.processes import cached_property
+from ..core.records import record
 from ..text.nesting import flat_steps
 from ..text.pretokenizers import BertPreTokenizer, ByteLevel, Metaspace, Sequence, looks_at_start
 from ..text.splitters import PreTokenizer, ScriptPairs, Split, Whitespace, WhitespaceSplit, WholeText
@@ -141,7 +141,7 @@ def string_spans(
     return StringSpans(True, "normalizer and pre-tokenizer treat each word alike", later)
 
 # %% ../../nbs/corpus/06_segmentation.ipynb #451f3fdd
-@dataclass(frozen=True)
+@record(frozen=True)
 class DummyPrefix:
     "The prefix that a tokenizer adds to a text."
 

@@ -7,17 +7,16 @@ __all__ = ['KINDS', 'special_by_default', 'kind_of_head', 'TokenizerFiles', 'fin
            'tokenizer_config', 'folder_config', 'read_file']
 
 # %% ../../nbs/formats/10_detect.ipynb #3c6c9b99
-import inspect
 import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from ..core.files import naming_file
 from ..core.processes import gc_paused
+from ..core.records import replace
 from .huggingface import PIPELINE_KEYS, read_gpt2_files, read_hf, read_json
 from ..pipeline.parts import Parts, check_parts
 from ..pipeline.encoding import TokenizerConfig
@@ -372,6 +371,10 @@ def _reader(kind):
 
 def _checked_options(place, read, options):
     "Raise an error for an option that the kind does not have."
+    if not options:
+        return options
+    import inspect  # imports a parser and a disassembler
+
     known = [p.name for p in inspect.signature(read).parameters.values() if p.kind is not p.VAR_KEYWORD][
         len(place.paths) :
     ]

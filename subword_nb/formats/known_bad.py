@@ -10,12 +10,12 @@ import os
 import re
 import warnings
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from ..bpe.model import BPE
 from ..core.limits import LimitExceeded, read_bytes
+from ..core.records import replace
 from ..core.unicode import CHAR2BYTE, decode_text
 from ..pipeline.parts import Parts
 from ..text.protocols import model_size

@@ -8,11 +8,11 @@ __all__ = ['Reversed', 'parts_from_proto', 'read_sentencepiece', 'as_sentencepie
 
 # %% ../../nbs/formats/06_sentencepiece.ipynb #477aeaec
 import os
-from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from ..core.records import fields, record, replace
 from ..pipeline import decoders
 from ..text import normalizers
 from ..bpe.model import BPE
@@ -83,7 +83,7 @@ def _model_of(proto):
     )
 
 # %% ../../nbs/formats/06_sentencepiece.ipynb #fa60344e
-@dataclass(frozen=True)
+@record(frozen=True)
 class Reversed(Processor):
     "The tokens of each text in reverse order."
 
@@ -176,7 +176,7 @@ def read_sentencepiece(
     return prepared("sentencepiece", [data, bool(add_bos), bool(add_eos), bool(reverse)], read)
 
 # %% ../../nbs/formats/06_sentencepiece.ipynb #0745c8db
-@dataclass
+@record
 class _Text:
     "The steps before the model, in SentencePiece's terms."
 

@@ -11,10 +11,10 @@ import base64
 import codecs
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
 from itertools import groupby, pairwise, repeat
 from typing import Any
 
+from ..core.records import fields, record
 from ..text.alignment import Aligned
 from subword_nb.text.charsmap import (
     NESTED,
@@ -241,7 +241,7 @@ def _aligned(n, x):
     )
 
 # %% ../../nbs/formats/04_sentencepiece_normalizer.ipynb #c879f26b
-@dataclass(frozen=True, repr=False)
+@record(frozen=True, repr=False)
 class SentencePieceNormalizer(Normalizer):
     "SentencePiece's normalizer, which runs before its model."
 
@@ -470,7 +470,7 @@ class _Undone:
         return None if self.held or self.whole else "between keys"
 
 # %% ../../nbs/formats/04_sentencepiece_normalizer.ipynb #6ff8fbf2
-@dataclass(frozen=True)
+@record(frozen=True)
 class SentencePieceDecoder(Decoder):
     "From SentencePiece's pieces to text."
 
@@ -614,7 +614,7 @@ def sentencepiece_decoder(
     )
 
 # %% ../../nbs/formats/04_sentencepiece_normalizer.ipynb #66a945d5
-@dataclass(frozen=True)
+@record(frozen=True)
 class SentencePiecePreTokenizer(WholeText):
     "SentencePiece does not split; its model takes the whole normalized text."
 

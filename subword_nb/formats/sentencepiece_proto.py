@@ -14,9 +14,9 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..core.records import field, record
 from ..text.charsmap import read_charsmap
 from ..core.draw import Svg, clip, printable, svg_figure, svg_text
 from ..core.limits import check_limit
@@ -199,7 +199,7 @@ def _pieces_of(content):
     return list(map(Piece, texts_of(texts), scores.tolist(), types.tolist()))
 
 
-@dataclass
+@record
 class ModelProto:
     "The content of a `.model` file; the dicts have the fields that are in the file, by their names."
 

@@ -8,12 +8,12 @@ __all__ = ['parts', 'normalized', 'Placed', 'place_tokens_ref', 'place_tokens', 
 
 # %% ../../nbs/pipeline/12_align.ipynb #9a4d6d72
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from html import escape
 from itertools import accumulate
 from typing import NamedTuple
 
+from ..core.records import replace
 from ..text.alignment import Aligned
 from ..core.draw import draw_tokens
 from subword_nb.pipeline.encoding import (

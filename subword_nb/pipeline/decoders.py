@@ -10,12 +10,12 @@ __all__ = ['MAX_COPIED_GROWTH', 'Decoder', 'ByteLevel', 'BPEDecoder', 'WordPiece
 # %% ../../nbs/pipeline/06_decoders.ipynb #21eba5d6
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.limits import SMALL, check_growth, check_limit, warn_ignored
+from ..core.records import field, fields, record
 from ..text.nesting import Nested, plain_dict
 from ..core.unicode import visible_bytes
 from ..text.splitters import character_of
@@ -31,7 +31,7 @@ def _check_options(d):
             )
 
 # %% ../../nbs/pipeline/06_decoders.ipynb #64b54ae2
-@dataclass(frozen=True)
+@record(frozen=True)
 class Decoder:
     "The methods of all decoders."
 
@@ -63,7 +63,7 @@ class Decoder:
         return plain_dict(self)
 
 # %% ../../nbs/pipeline/06_decoders.ipynb #0456e8a4
-@dataclass(frozen=True)
+@record(frozen=True)
 class ByteLevel(Decoder):
     "Undo the byte-level pre-tokenizer."
 
@@ -82,7 +82,7 @@ class ByteLevel(Decoder):
         return [b"".join(map(visible_bytes, pieces)).decode("utf-8", errors)]
 
 # %% ../../nbs/pipeline/06_decoders.ipynb #6c64f1ac
-@dataclass(frozen=True)
+@record(frozen=True)
 class BPEDecoder(Decoder):
     "Turn the end-of-word suffix into spaces (Sennrich et al. 2016)."
 
@@ -92,7 +92,7 @@ class BPEDecoder(Decoder):
         return [p.replace(self.suffix, " " if i + 1 < len(pieces) else "") for i, p in enumerate(pieces)]
 
 # %% ../../nbs/pipeline/06_decoders.ipynb #c538a4bb
-@dataclass(frozen=True)
+@record(frozen=True)
 class WordPiece(Decoder):
     "Drop the continuation prefix and put spaces between words."
 
@@ -130,7 +130,7 @@ def _cleaned(part):
     return part
 
 # %% ../../nbs/pipeline/06_decoders.ipynb #b02483dc
-@dataclass(frozen=True)
+@record(frozen=True)
 class Metaspace(Decoder):
     "Turn visible spaces into spaces, and drop those of the first piece."
 
@@ -155,7 +155,7 @@ class Metaspace(Decoder):
         return [p.replace(self.replacement, " " if i else front) for i, p in enumerate(pieces)]
 
 # %% ../../nbs/pipeline/06_decoders.ipynb #a0942719
-@dataclass(frozen=True)
+@record(frozen=True)
 class Replace(Decoder):
     "Replace one text by another, in each part by itself."
 
@@ -193,7 +193,7 @@ def _replacer(pattern, content, regex):
     return Replace(pattern, content, regex)
 
 # %% ../../nbs/pipeline/06_decoders.ipynb #a16b19f3
-@dataclass(frozen=True)
+@record(frozen=True)
 class Strip(Decoder):
     "Remove a character from the ends of each part."
 
@@ -222,7 +222,7 @@ class Strip(Decoder):
         ]
 
 # %% ../../nbs/pipeline/06_decoders.ipynb #3c411ad8
-@dataclass(frozen=True)
+@record(frozen=True)
 class CTC(Decoder):
     "Merge repeated pieces, drop the padding, and put spaces between words."
 
@@ -240,7 +240,7 @@ class CTC(Decoder):
 _PAIR = re.compile("([\ue000-\uf8ff][\U000f0000-\U000f07ff])|[\ue000-\uf8ff]|[\U000f0000-\U000f07ff]")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ScriptPairs(Decoder):
     "Turn pairs of symbols into the characters that they spell."
 
@@ -283,7 +283,7 @@ def spell_run(
         return [] if errors == "ignore" else ["\ufffd"] * len(run)
 
 # %% ../../nbs/pipeline/06_decoders.ipynb #fcb8ed98
-@dataclass(frozen=True)
+@record(frozen=True)
 class ByteFallback(Decoder):
     "Turn runs of <0xXX> pieces into the text that their bytes spell."
 
@@ -298,7 +298,7 @@ class ByteFallback(Decoder):
         return parts + spell(run, errors=errors)
 
 # %% ../../nbs/pipeline/06_decoders.ipynb #2f8c113c
-@dataclass(frozen=True)
+@record(frozen=True)
 class Fuse(Decoder):
     "Join all parts."
 
@@ -306,7 +306,7 @@ class Fuse(Decoder):
         return ["".join(pieces)]
 
 # %% ../../nbs/pipeline/06_decoders.ipynb #345f0e77
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Sequence(Nested, Decoder):
     "Decoders one after the other."
 

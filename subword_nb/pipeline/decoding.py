@@ -11,9 +11,9 @@ import codecs
 from collections.abc import Iterable, Iterator
 from array import array
 from copy import deepcopy
-from dataclasses import dataclass
 from itertools import chain, pairwise, takewhile
 
+from ..core.records import record
 from . import decoders
 from .decoders import MAX_COPIED_GROWTH, decode_pieces, fallback_byte, spell_run
 from .encoder import table_of
@@ -427,7 +427,7 @@ def decode_batch(
     return [decode(tok, row, skip_special_tokens=skip_special_tokens, errors=errors) for row in rows]
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #7be30a51
-@dataclass(frozen=True)
+@record(frozen=True)
 class _KeptRuns(decoders.ByteFallback):
     "Byte fallback that keeps the characters before an invalid byte."
 

@@ -9,12 +9,12 @@ __all__ = ['TokenMaps', 'WordMaps', 'CharMaps', 'Encoding', 'sequence_ids', 'byt
 
 # %% ../../nbs/pipeline/04_encoding.ipynb #b99de2d0
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ..core.limits import check_growth, warn_ignored
+from ..core.records import field, record, replace
 
 # %% ../../nbs/pipeline/04_encoding.ipynb #b71c41b7
 _COLUMNS = (
@@ -151,7 +151,7 @@ class CharMaps:
         return None if found is None else self.token_to_word(found)
 
 # %% ../../nbs/pipeline/04_encoding.ipynb #11ac9043
-@dataclass(repr=False)
+@record(repr=False)
 class Encoding(TokenMaps, WordMaps, CharMaps):
     "An encoded text: lists of one length, an entry per token."
 
@@ -462,7 +462,7 @@ _SIDES = {"Right": "right", "Left": "left"}
 _STRATEGIES = {"LongestFirst": "longest_first", "OnlyFirst": "only_first", "OnlySecond": "only_second"}
 
 # %% ../../nbs/pipeline/04_encoding.ipynb #e8d1a9c1
-@dataclass(frozen=True)
+@record(frozen=True)
 class Truncation:
     "The maximum length of an encoding, and how it is truncated."
 
@@ -529,7 +529,7 @@ def check_stride(
         )
 
 # %% ../../nbs/pipeline/04_encoding.ipynb #72f79eb1
-@dataclass(frozen=True)
+@record(frozen=True)
 class Padding:
     "The minimum length of encodings, and the padding token."
 
@@ -616,7 +616,7 @@ def _named_texts(path, pairs):
     return tuple(sorted(found))
 
 # %% ../../nbs/pipeline/04_encoding.ipynb #eca8df03
-@dataclass(frozen=True)
+@record(frozen=True)
 class TokenizerConfig:
     "The options that a tokenizer_config.json sets for calls and decoded text; None for those that it does not set."
 

@@ -8,12 +8,12 @@ __all__ = ['Processed', 'fill', 'Processor', 'default_process', 'BertProcessing'
            'processor_from_dict']
 
 # %% ../../nbs/pipeline/05_processors.ipynb #9161509f
-from dataclasses import dataclass, fields, replace
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from ..core.records import fields, record, replace
 from .encoding import Encoding, byte_offsets, merge_encodings
 from ..core.limits import SMALL, check_growth, warn_ignored
 from ..text.nesting import Nested, flat_steps
@@ -212,7 +212,7 @@ def _wrap(e, i, before, after, types):
     )
 
 # %% ../../nbs/pipeline/05_processors.ipynb #9790ac7c
-@dataclass(frozen=True)
+@record(frozen=True)
 class BertProcessing(Processor):
     "`[CLS] A [SEP]` and `[CLS] A [SEP] B [SEP]` (Devlin et al. 2019)."
 
@@ -294,7 +294,7 @@ def _trimmed(encodings, add_prefix_space):
     return [replace(trim(e), overflowing=[trim(o) for o in e.overflowing]) for e in encodings]
 
 # %% ../../nbs/pipeline/05_processors.ipynb #2e756d67
-@dataclass(frozen=True)
+@record(frozen=True)
 class ByteLevel(Processor):
     "Trims offsets; adds no tokens."
 
@@ -310,7 +310,7 @@ class ByteLevel(Processor):
         return [_numbered(e, i) for i, e in enumerate(trimmed)]
 
 # %% ../../nbs/pipeline/05_processors.ipynb #98bb9212
-@dataclass(frozen=True)
+@record(frozen=True)
 class RobertaProcessing(Processor):
     "`<s> A </s>` and `<s> A </s> </s> B </s>` (Liu et al. 2019)."
 
@@ -389,7 +389,7 @@ def _one(pair):
     return name, {"ids": [i], "tokens": [name]}
 
 # %% ../../nbs/pipeline/05_processors.ipynb #7855fa6b
-@dataclass(frozen=True)
+@record(frozen=True)
 class TemplateProcessing(Processor):
     "Any template."
 
@@ -501,7 +501,7 @@ def template(
     return TemplateProcessing(single, pair, special_tokens)
 
 # %% ../../nbs/pipeline/05_processors.ipynb #d0d95fde
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Sequence(Nested, Processor):
     "Post-processors one after the other."
 

@@ -7,7 +7,8 @@ __all__ = ['check_vocabulary', 'invert', 'AddedToken']
 
 # %% ../../nbs/pipeline/02_vocab.ipynb #c3524504
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from ..core.records import record
 
 # %% ../../nbs/pipeline/02_vocab.ipynb #a2e6eb5b
 def check_vocabulary(
@@ -68,7 +69,7 @@ def invert(
     return id2piece
 
 # %% ../../nbs/pipeline/02_vocab.ipynb #7cb67762
-@dataclass(frozen=True)
+@record(frozen=True)
 class AddedToken:
     "A token that is found in the text before pre-tokenization."
 

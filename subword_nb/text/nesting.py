@@ -8,10 +8,10 @@ __all__ = ['FILE_DEPTH', 'fold', 'Nested', 'flat_steps', 'plain_dict']
 # %% ../../nbs/text/07_nesting.ipynb #9a000003
 import copyreg
 from collections.abc import Callable
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from ..core.limits import check_limit
+from ..core.records import fields
 
 # %% ../../nbs/text/07_nesting.ipynb #9a000009
 def fold(
@@ -89,7 +89,7 @@ class Nested:
 
     def to_dict(self) -> dict:  # Its type and its parts
         "How tokenizer.json describes a Sequence."
-        name = fields(self)[0].name  # type: ignore[arg-type]
+        name = fields(self)[0].name
         if self.depth > FILE_DEPTH:
             return {"type": "Sequence", name: [step.to_dict() for step in self.steps]}
         return fold(

@@ -11,11 +11,10 @@ __all__ = ['Normalizer', 'NFC', 'NFD', 'NFKC', 'NFKD', 'Lowercase', 'StripAccent
 # %% ../../nbs/text/08_normalizers.ipynb #e1025764
 import base64
 import binascii
-import inspect
 import re
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
+from ..core.records import fields, record
 from subword_nb.text.alignment import (
     Aligned,
     align_by_difference,
@@ -63,7 +62,7 @@ _all_ = [
 ]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Normalizer:
     "The methods of all normalizers."
 
@@ -140,22 +139,22 @@ class _Form(Normalizer):
         return x.transform(changes) if changed else x
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class NFC(_Form):
     "Canonical forms, composed."
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class NFD(_Form):
     "Canonical forms, decomposed."
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class NFKC(_Form):
     "Compatible characters replaced, composed."
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class NFKD(_Form):
     "Compatible characters replaced, decomposed."
 
@@ -170,7 +169,7 @@ class _Table(Normalizer):
         return spread(x, self._table.pieces(x.text))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Lowercase(_Table):
     "Lower the case of each character, whatever its neighbours are."
 
@@ -180,7 +179,7 @@ class Lowercase(_Table):
         return lower_each(text)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class StripAccents(_Table):
     "Drop combining marks; precomposed letters are left as they are."
 
@@ -199,14 +198,14 @@ def _nmt(ch):
     return ch
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Nmt(_Table):
     "Drop control characters, write other white space and the zero-width characters as spaces."
 
     _table = CharTable(_nmt)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ByteLevel(_Table):
     "Spell the bytes of the text in the visible alphabet."
 
@@ -214,7 +213,7 @@ class ByteLevel(_Table):
     _keeps_space = False
 
 # %% ../../nbs/text/08_normalizers.ipynb #da02cdc2
-@dataclass(frozen=True)
+@record(frozen=True)
 class BertNormalizer(Normalizer):
     "Clean, space Chinese characters, strip accents, lower the case."
 
@@ -245,7 +244,7 @@ _SPACES = (  # Unicode's White_Space
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Strip(Normalizer):
     "Drop white space at the ends."
 
@@ -271,7 +270,7 @@ class Strip(Normalizer):
         return x if text == x.text else Aligned(text, x.char_spans()[a : a + len(text)], x.at)
 
 # %% ../../nbs/text/08_normalizers.ipynb #6958007a
-@dataclass(frozen=True)
+@record(frozen=True)
 class Prepend(Normalizer):
     "Put a text in front, unless the text is empty."
 
@@ -300,7 +299,7 @@ class Prepend(Normalizer):
         return spread(x, [self.prepend + x.text[0], *x.text[1:]])
 
 # %% ../../nbs/text/08_normalizers.ipynb #89fbeb8e
-@dataclass(frozen=True)
+@record(frozen=True)
 class Replace(Normalizer):
     "Replace every match by a content."
 
@@ -368,7 +367,7 @@ _ACROSS = re.compile("[A-Za-z0-9] ")
 _RUN_OF_SPACE = re.compile(r"(?:\\[snrtfv]| )(?:\+|\{[1-9]\d*(?:,\d*)?\})?")
 
 # %% ../../nbs/text/08_normalizers.ipynb #4cfc3909
-@dataclass(frozen=True)
+@record(frozen=True)
 class Precompiled(Normalizer):
     "Apply SentencePiece's precompiled character map."
 
@@ -401,6 +400,8 @@ class Precompiled(Normalizer):
 # %% ../../nbs/text/08_normalizers.ipynb #77f4abbb
 def _says_aligned(function):
     "Is a function annotated as one that returns an `Aligned`?"
+    import inspect  # imports a parser and a disassembler
+
     try:
         says = inspect.signature(function).return_annotation
     except (TypeError, ValueError):
@@ -408,7 +409,7 @@ def _says_aligned(function):
     return says is Aligned or isinstance(says, str) and says.strip("'\"").split(".")[-1] == "Aligned"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Callable(Normalizer):
     "Apply a Python function."
 
@@ -476,7 +477,7 @@ def _in_turn(steps, x, size):
     return x
 
 # %% ../../nbs/text/08_normalizers.ipynb #9b584167
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Sequence(Nested, Normalizer):
     "Normalizers in sequence."
 

@@ -11,9 +11,9 @@ __all__ = ['ByteLevel', 'BertPreTokenizer', 'Metaspace', 'Sequence', 'looks_at_s
 # %% ../../nbs/text/10_pretokenizers.ipynb #18be9d65
 import re
 from collections.abc import Callable as Function
-from dataclasses import dataclass, field
 from operator import index
 
+from ..core.records import field, record
 from .alignment import Aligned, function_at, path_of
 from ..core.processes import cached_property
 from ..core.limits import SMALL, check_growth, warn_ignored
@@ -63,7 +63,7 @@ _all_ = [
 ]
 
 # %% ../../nbs/text/10_pretokenizers.ipynb #23e1f3db
-@dataclass(frozen=True)
+@record(frozen=True)
 class ByteLevel(PreTokenizer):
     "Split as GPT-2 does and spell each pretoken's UTF-8 bytes in the visible alphabet."
 
@@ -138,7 +138,7 @@ def _spelled(piece):
 _BERT = rf"[{PUNCTUATION}]|[^\s[{PUNCTUATION}]]+"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class BertPreTokenizer(PreTokenizer):
     "Words, and each punctuation character alone; white space is dropped."
 
@@ -156,7 +156,7 @@ class BertPreTokenizer(PreTokenizer):
         return {"type": "BertPreTokenizer"}
 
 # %% ../../nbs/text/10_pretokenizers.ipynb #14f4ee7c
-@dataclass(frozen=True, init=False, repr=False)
+@record(frozen=True, init=False, repr=False)
 class Metaspace(PreTokenizer):
     "Write spaces as a visible character, put one in front, and cut before each."
 
@@ -235,7 +235,7 @@ def _metaspace_split(self, aligned):
     return slices(marked, [m.span() for m in self._pattern.finditer(marked.text)])
 
 # %% ../../nbs/text/10_pretokenizers.ipynb #874418e8
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Sequence(Nested, PreTokenizer):
     "Pre-tokenizers in sequence, each splitting the pieces of the one before."
 
@@ -363,7 +363,7 @@ def _spells_anew(pre):
     return spells_bytes(pre) or spells_pairs(pre)
 
 # %% ../../nbs/text/10_pretokenizers.ipynb #d5a0de41
-@dataclass(frozen=True)
+@record(frozen=True)
 class Callable(PreTokenizer):
     "Split at the spans that a function returns."
 

@@ -12,11 +12,11 @@ __all__ = ['Token', 'Reason', 'WholeReason', 'StepsReason', 'names_of', 'tokens_
 # %% ../../nbs/text/03_protocols.ipynb #a2100003
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from ..core.processes import cached_property
+from ..core.records import field, record
 from subword_nb.core.table_cache import (
     Packed,
     joined,
@@ -50,7 +50,7 @@ class Reason(Protocol):
         ...
 
 # %% ../../nbs/text/03_protocols.ipynb #a210000a
-@dataclass(repr=False)
+@record(repr=False)
 class WholeReason:
     "The reason of a model that can explain nothing but its pieces: whole words, or characters."
 
@@ -68,7 +68,7 @@ class WholeReason:
         return f"{' '.join(self.pieces)}" + f"\n{self.note}" * bool(self.note)
 
 # %% ../../nbs/text/03_protocols.ipynb #a2100f0a
-@dataclass(repr=False)
+@record(repr=False)
 class StepsReason:
     "The reason of a model whose steps are described in sentences."
 

@@ -11,12 +11,12 @@ __all__ = ['BEHAVIORS', 'HF_SPELLING', 'PUNCTUATION', 'SCRIPT_PLACES', 'cut', 's
 # %% ../../nbs/text/09_splitters.ipynb #dc4f6f40
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from operator import index
 from typing import TYPE_CHECKING, Any
 
+from ..core.records import record
 from .alignment import Aligned, as_aligned
 from ..core.processes import cached_property
 from .regex import DEEPSEEK, PATTERNS, compile_pattern, pretokenize, spans
@@ -146,7 +146,7 @@ class PreTokenizer(_Hooks):
         return self._spell(raw)
 
 # %% ../../nbs/text/09_splitters.ipynb #5065a746
-@dataclass(frozen=True)
+@record(frozen=True)
 class Split(PreTokenizer):
     "Cut at the matches of a pattern."
 
@@ -272,7 +272,7 @@ def hf_behavior(
     return "".join(w.capitalize() for w in behavior.split("_"))
 
 # %% ../../nbs/text/09_splitters.ipynb #543307f1
-@dataclass(frozen=True)
+@record(frozen=True)
 class Whitespace(PreTokenizer):
     r"Words and runs of other signs, `\w+|[^\w\s]+`; white space is dropped."
 
@@ -289,7 +289,7 @@ class Whitespace(PreTokenizer):
         return {"type": "Whitespace"}
 
 # %% ../../nbs/text/09_splitters.ipynb #7162d4a0
-@dataclass(frozen=True)
+@record(frozen=True)
 class WhitespaceSplit(PreTokenizer):
     "Everything between white space."
 
@@ -306,7 +306,7 @@ class WhitespaceSplit(PreTokenizer):
         return {"type": "WhitespaceSplit"}
 
 # %% ../../nbs/text/09_splitters.ipynb #9cc6ce2a
-@dataclass(frozen=True)
+@record(frozen=True)
 class WholeText(PreTokenizer):
     "No splitting: the whole text is one pretoken."
 
@@ -341,7 +341,7 @@ _LATER_RANGES = re.sub(r"\w+", r"\\u{\g<0>}", _LATER).replace(" ", "")
 PUNCTUATION = r"[\p{P}$+<=>^`|~\u{166D}\u{111C9}]&&[^" + _LATER_RANGES + "]"
 
 # %% ../../nbs/text/09_splitters.ipynb #60dde4a4
-@dataclass(frozen=True)
+@record(frozen=True)
 class Punctuation(PreTokenizer):
     "Cut at every punctuation character."
 
@@ -365,7 +365,7 @@ class Punctuation(PreTokenizer):
 _DIGITS = r"\p{N}\u{11DE0}-\u{11DE9}\u{16FF4}-\u{16FF6}"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Digits(PreTokenizer):
     "Cut numbers off from the rest."
 
@@ -389,7 +389,7 @@ class Digits(PreTokenizer):
         return {"type": "Digits", "individual_digits": self.individual_digits}
 
 # %% ../../nbs/text/09_splitters.ipynb #4fdac3c3
-@dataclass(frozen=True)
+@record(frozen=True)
 class CharDelimiterSplit(PreTokenizer):
     "Cut at one character, which is dropped."
 
@@ -413,7 +413,7 @@ class CharDelimiterSplit(PreTokenizer):
         return {"type": "CharDelimiterSplit", "delimiter": self.delimiter}
 
 # %% ../../nbs/text/09_splitters.ipynb #ab97e34a
-@dataclass(frozen=True)
+@record(frozen=True)
 class FixedLength(PreTokenizer):
     "Split after every `length` characters."
 
@@ -518,7 +518,7 @@ class _Letters(dict):
 _LETTERS = _Letters()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class UnicodeScripts(PreTokenizer):
     "Cut where the script changes."
 
@@ -649,7 +649,7 @@ _RUN_LETTERS, _PAIRS = _RunLetters(), _Pairs()
 _RUN = re.compile(r"(?: (?=[\u4e00-\u5fff]))?([^ zi])(?:\1|i)*|[ z][ zi]*|i+")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ScriptPairs(PreTokenizer):
     "Cut where script or kind changes, and spell each character by its block and its place."
 

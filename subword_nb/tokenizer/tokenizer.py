@@ -9,11 +9,11 @@ __all__ = ['OTHER_NAMES', 'COMPATIBLE', 'Tokenizer', 'stored_parts']
 import os
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ..core.limits import Limits, limited
+from ..core.records import fields
 from ..formats.detect import read_file, special_by_default
 from ..pipeline import decoders, decoding
 from ..pipeline.decoders import Decoder
@@ -118,6 +118,11 @@ _OPTIONS = (
 def _as_dict(part):
     "A component as plain data; None if there is none."
     return part and part.to_dict()
+
+
+def _as_options(config):
+    "The options of a tokenizer_config.json by name; None if there is none."
+    return config and {f.name: getattr(config, f.name) for f in fields(config)}
 
 
 def _without_bytes(value):
@@ -686,7 +691,7 @@ class Tokenizer(Engine):
             "decoder": _as_dict(self.decoder),
             "truncation": _as_dict(self.truncation),
             "padding": _as_dict(self.padding),
-            "config": self.config and asdict(self.config),
+            "config": _as_options(self.config),
             "path": encoder_of(self).path,
             "allowed_special": allowed if isinstance(allowed, str) else sorted(allowed),
             "source": _source_facts(self.source),
@@ -1347,7 +1352,7 @@ def _stored_object(x, kind, texts, done):
         return _Stored((kind, tuple(_stored(v, texts, done) for v in x)))
     if kind.__reduce__ is not object.__reduce__:
         return _Stored(tuple(_stored(v, texts, done) for v in x.__reduce__()))
-    if not is_dataclass(x):
+    if not hasattr(x, "__dataclass_fields__"):  # as records and dataclasses have it
         return x
     options = {f.name: getattr(x, f.name) for f in fields(x) if f.init}
     return _Stored((_made_of, (kind, _stored(options, texts, done))))

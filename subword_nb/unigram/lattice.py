@@ -12,9 +12,10 @@ import heapq
 import math
 from bisect import bisect_right
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
+
+from ..core.records import field, record
 
 if TYPE_CHECKING:
     from subword_nb.core.draw import Svg
@@ -30,7 +31,7 @@ class Node(NamedTuple):
     piece: str  # Its spelling
 
 # %% ../../nbs/unigram/00_lattice.ipynb #72761792
-@dataclass
+@record
 class Lattice:
     "The nodes of a text; nodes are kept sorted by start, then by end."
 

@@ -11,12 +11,12 @@ import math
 import random
 import struct
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from itertools import groupby
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..core.processes import cached_property
+from ..core.records import field, record, replace
 from ..core.table_cache import Packed, floats_of
 from ..core.unicode import encode_text
 from subword_nb.text.protocols import (
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from subword_nb.unigram.byte_spans import ByteSpanEncoder
 
 # %% ../../nbs/unigram/12_model.ipynb #0a7d1951
-@dataclass
+@record
 class Unigram(Model):
     "A Unigram model: pieces with scores, and what to do with the unknown."
 

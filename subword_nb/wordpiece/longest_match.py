@@ -7,10 +7,11 @@ __all__ = ['MatchTrie', 'failure_pops', 'match_trie', 'wordpiece_encode']
 
 # %% ../../nbs/wordpiece/03_longest_match.ipynb #96419118
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from ..core.records import record
 
 # %% ../../nbs/wordpiece/03_longest_match.ipynb #bee38a91
-@dataclass
+@record
 class MatchTrie:
     "A vocabulary as two trees: from node 0 a word starts, from node 1 it continues."
 

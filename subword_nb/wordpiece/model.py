@@ -8,11 +8,11 @@ __all__ = ['WordPiece']
 # %% ../../nbs/wordpiece/07_model.ipynb #f052e846
 import random
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from ..core.processes import cached_property
+from ..core.records import record, replace
 from ..core.table_cache import packed
 from subword_nb.text.protocols import (
     Model,
@@ -47,7 +47,7 @@ def _encode_short(pretoken, tables):
     return out
 
 # %% ../../nbs/wordpiece/07_model.ipynb #9fa4c395
-@dataclass(frozen=True)
+@record(frozen=True)
 class WordPiece(Model):
     "A WordPiece model: pieces, and the treatment of a word that they cannot spell."
 

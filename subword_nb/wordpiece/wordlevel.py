@@ -8,9 +8,9 @@ __all__ = ['wordlevel_train', 'WordLevel']
 # %% ../../nbs/wordpiece/05_wordlevel.ipynb #20c1b152
 import random
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 
 from ..core.checks import check_limits
+from ..core.records import record, replace
 from subword_nb.text.protocols import (
     Model,
     Token,
@@ -68,7 +68,7 @@ def _checked(counts, special_tokens):
     return dict.fromkeys(specials)
 
 # %% ../../nbs/wordpiece/05_wordlevel.ipynb #41c9ce5f
-@dataclass(frozen=True)
+@record(frozen=True)
 class WordLevel(Model):
     "A word-level model: every pretoken is one piece, or unknown."
 
