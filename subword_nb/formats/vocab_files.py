@@ -18,7 +18,7 @@ from ..pipeline import decoders, processors
 from ..text.regex_syntax import pattern_tree
 from ..bpe.model import BPE, bpe_encode, symbol_ids
 from ..corpus.counts import write_atomically, write_together
-from ..pipeline.parts import Parts
+from ..pipeline.parts import Parts, prepared
 from ..core.limits import check_limit, read_bytes
 from ..text.normalizers import BertNormalizer, Normalizer, normalizer as as_normalizer
 from ..text.regex import PATTERNS, compile_pattern
@@ -41,12 +41,13 @@ def looks_cased(
     "Does a vocabulary contain pieces that no lower-cased text can match?"
     # special tokens are often spelled in capitals
     ordinary = (p for p in pieces if p[:1] + p[-1:] not in ("[]", "<>"))
-    return any(category(c) in ("Lu", "Lt") and c.lower() != c for p in ordinary for c in p)
+    characters = set("".join(ordinary))
+    return any(category(c) in ("Lu", "Lt") and c.lower() != c for c in characters)
 
 # %% ../../nbs/formats/03_vocab_files.ipynb #fe661cf8
-def _pieces_of_lines(path):
-    "piece → line number, from the lines of a file."
-    piece2id, text = {}, decode_text(read_bytes(path, lines="pieces"), source=str(path))
+def _pieces_of_lines(data, path):
+    "piece → line number, from the content of a file."
+    piece2id, text = {}, decode_text(data, source=str(path))
     if text.startswith("\ufeff"):
         raise ValueError(
             f"{path} must not begin with a byte order mark (U+FEFF), which would be part of the first piece; "
@@ -80,26 +81,34 @@ def read_vocab_txt(
     **options,  # `continuing_subword_prefix` and `max_input_chars_per_word`, see `WordPiece`
 ) -> Parts:  # The parts of the tokenizer, without special tokens around texts
     "Read a WordPiece tokenizer from vocab.txt."
-    piece2id = _pieces_of_lines(path)
-    if lowercase is None:
-        lowercase = not looks_cased(piece2id)
+    special_tokens = tuple(special_tokens)
+    data = read_bytes(path, lines="pieces")
+
+    def read():
+        piece2id = _pieces_of_lines(data, path)
+        try:
+            model = WordPiece(piece2id, unk_piece, **options)
+        except ValueError as e:
+            raise ValueError(f"{path}: {e}; if this is no list of pieces, pass another file") from None
+        return (
+            model,
+            looks_cased(piece2id),
+            [(AddedToken(t), piece2id[t]) for t in special_tokens if t in piece2id],
+        )
+
+    model, is_cased, added = prepared("vocab.txt", [data, repr((unk_piece, special_tokens, options))], read)
     if isinstance(normalizer, str) and normalizer == "default":
         normalizer = BertNormalizer(
             clean_text=clean_text,
             handle_chinese_chars=handle_chinese_chars,
             strip_accents=strip_accents,
-            lowercase=lowercase,
+            lowercase=not is_cased if lowercase is None else lowercase,
         )
-    try:
-        model = WordPiece(piece2id, unk_piece, **options)
-    except ValueError as e:
-        raise ValueError(f"{path}: {e}; if this is no list of pieces, pass another file") from None
-    added = tuple((AddedToken(t), piece2id[t]) for t in special_tokens if t in piece2id)
     return Parts(
         model,
         as_pretokenizer(pre_tokenizer),
         decoders.WordPiece(model.continuing_subword_prefix),
-        added,
+        tuple(added),
         None,
         as_normalizer(normalizer),
     )
