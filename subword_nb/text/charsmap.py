@@ -16,14 +16,14 @@ import sys
 import unicodedata
 from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import groupby, islice, product
 from pathlib import Path
 
 from ..core.limits import check_limit
 from ..core.processes import cached_property
-from ..core.table_cache import stored_tables
+from ..core.records import record
+from ..core.table_cache import stored_tables, stored_text
 from subword_nb.core.unicode import (
     code_point_ranges,
     complement_ranges,
@@ -522,13 +522,10 @@ class _Tables:
     @cached_property
     def later(self):
         "A pattern for the places where a key of several characters may match."
-        import numpy as np
-
-        def found():
-            return [np.array(sorted(map(ord, later_characters(self.units))), np.uint32)]
-
-        [codes] = stored_tables("characters inside keys", [self.blob], found)
-        body = "".join(re.escape(chr(code)) for code in codes.tolist())
+        found = stored_text(
+            "characters inside keys", [self.blob], lambda: "".join(sorted(later_characters(self.units)))
+        )
+        body = re.escape(found)
         return re.compile(f"[^{body}]?[{body}]+") if body else re.compile("(?!)")
 
 # %% ../../nbs/text/02_charsmap.ipynb #e0d2ab58
@@ -588,7 +585,7 @@ def _longest_run(tables, text):
     return "".join(out)
 
 # %% ../../nbs/text/02_charsmap.ipynb #4ad889f8
-@dataclass(frozen=True, repr=False)
+@record(frozen=True, repr=False)
 class Charsmap:
     "A precompiled character map, and the two ways to apply it."
 
