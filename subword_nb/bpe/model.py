@@ -12,13 +12,13 @@ import random
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from operator import add
 from typing import TYPE_CHECKING
 
 from .reference import base_symbols, join_pair
 from ..core.processes import cached_property
+from ..core.records import field, record, replace
 from ..core.table_cache import Packed, joined, packed, texts_of
 from subword_nb.text.protocols import (
     Joins,
@@ -368,7 +368,7 @@ def _by_joins(model, pretoken):
     return [ids[p] for p in bpe_encode(pretoken, _Joins(model.merges.ids))]
 
 # %% ../../nbs/bpe/07_model.ipynb #fa21c576
-@dataclass
+@record
 class BPE(Model):
     "A byte-pair encoding model: pieces, merge rules and how to use them."
 
@@ -475,9 +475,10 @@ class BPE(Model):
         plan: "SegmentationPlan",  # The plan of a tokenizer
     ) -> "ByteSpans|None":  # None: the plan decides
         "Spans for texts that are cut nowhere, or before every ▁."
-        from subword_nb.bpe.span_encoder import piece_spans
+        from subword_nb.bpe.span_encoder import piece_spans, rules_content
 
-        return piece_spans(plan, self)
+        inherited = type(self).joins is BPE.joins  # and so it follows from the rules
+        return piece_spans(plan, self, content=rules_content(self) if inherited else None)
 
     def span_encoder(
         self,

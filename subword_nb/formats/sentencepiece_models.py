@@ -14,23 +14,23 @@ import random
 import re
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from itertools import groupby, pairwise
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
+from ..core.records import fields, record, replace
 from ..unigram.lattice import LONG, Lattice, build_lattice, lengths_by_first, pieces_at
 from ..core.jit import on_warm_up
 from ..core.processes import cached_property
-from ..core.table_cache import Packed, floats_of
+from ..core.table_cache import Packed, floats_of, joined
 from ..core.unicode import encode_text
 from ..corpus.segmentation import ByteSpans, SegmentationPlan
 from ..text.charsmap import NESTED_SPELLINGS
-from ..text.protocols import Joins, Model, Reason, Token, model_scores
+from ..text.protocols import Joins, Model, Reason, Token, lookup_key, model_scores, model_vocabulary
 from ..unigram.model import Unigram, are_usual, kept_fields, most_probable
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #77b6da8c
-@dataclass(repr=False)
+@record(repr=False)
 class SentencePieceModel(Model):
     "The common base of the four models: pieces of several kinds, and the conversion of parts to ids."
 
@@ -378,7 +378,7 @@ def _special_scores(pieces, size):
     return {p: float32(0.1 * (size(p) - 1)) for p in pieces}
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #1ec243fd
-@dataclass(repr=False)
+@record(repr=False)
 class SentencePieceUnigram(SentencePieceModel, Unigram):
     "A UNIGRAM model: the split with the highest sum of scores, added up in 32-bit floats."
 
@@ -567,7 +567,7 @@ def _exactly(model, word, base):
     return _row(model, parts[::-1]), best[n]
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #fcd1063e
-@dataclass(repr=False)
+@record(repr=False)
 class SentencePieceBPE(SentencePieceModel):
     "A BPE model: join the neighbours whose joined piece has the highest score, leftmost first."
 
@@ -619,7 +619,8 @@ class SentencePieceBPE(SentencePieceModel):
         "Spans for texts that are cut nowhere, or before every ▁."
         from subword_nb.bpe.span_encoder import piece_spans
 
-        return piece_spans(plan, self)
+        content = [*model_vocabulary(self), lookup_key(self), *joined(self.unused), self.unk_piece]
+        return piece_spans(plan, self, content=[*content, bool(self.byte_fallback)])
 
     def span_encoder(
         self,
