@@ -237,7 +237,7 @@ class CTC(Decoder):
         return [p for p in parts if p]
 
 # %% ../../nbs/pipeline/06_decoders.ipynb #c11cec7a
-_PAIR = re.compile("([\ue000-\uf8ff][\U000f0000-\U000f07ff])|[\ue000-\uf8ff]|[\U000f0000-\U000f07ff]")
+_PAIR = "([\ue000-\uf8ff][\U000f0000-\U000f07ff])|[\ue000-\uf8ff]|[\U000f0000-\U000f07ff]"
 
 
 @record(frozen=True)
@@ -254,7 +254,7 @@ class ScriptPairs(Decoder):
                 )
             return found or ("" if errors == "ignore" else "\ufffd")
 
-        return [_PAIR.sub(spelled, "".join(pieces))]
+        return [re.sub(_PAIR, spelled, "".join(pieces))]
 
 # %% ../../nbs/pipeline/06_decoders.ipynb #b7b6596a
 def fallback_byte(

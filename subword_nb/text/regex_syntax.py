@@ -128,12 +128,13 @@ def common_ranges(
     return complement_ranges(merge_ranges([*complement_ranges(a), *complement_ranges(b)]))
 
 # %% ../../nbs/text/04_regex_syntax.ipynb #9af98c2d
-_UNSTABLE = re.compile(
+# compiled when they are used: few processes look properties up
+_UNSTABLE = (
     "changes|cw|default|di$|dia|ci$|caseign|noncharacter|nchar|patternsyn|patsyn|unknown|zzzz|extendedpic|"
     "extpict|age=|innob|odi$|otherdef|alphanumeric|h$|horizsp|v$|vertsp|nfk?[cd]q|posix|katakanaorh|hrkt|$"
 )
-_NO_RUST = re.compile("(surrogate|graph|print|xdigit)$")
-_NO_ONIG = re.compile("is|.*[=&]|(bidim(irrored)?|incb)$")
+_NO_RUST = "(surrogate|graph|print|xdigit)$"
+_NO_ONIG = "is|.*[=&]|(bidim(irrored)?|incb)$"
 
 
 def _asked(plain, block):
@@ -148,7 +149,7 @@ def _asked(plain, block):
 @lru_cache(1000)
 def _borrowed(plain, onig):
     "The code points of a property that only `regex` knows; none if it may not be asked, or has none of the pinned version."
-    if _UNSTABLE.match(plain) or (_NO_ONIG if onig else _NO_RUST).match(plain):
+    if re.match(_UNSTABLE, plain) or re.match(_NO_ONIG if onig else _NO_RUST, plain):
         return ()
     import regex
 
@@ -706,7 +707,7 @@ def read_pattern(
     return tuple(scan.parts), frozenset(scan.needs)
 
 # %% ../../nbs/text/04_regex_syntax.ipynb #28667e5f
-_TOKEN = re.compile(
+_TOKEN = (
     r"\(\?m:[\^$]\)|\(\?:\\A\|\(\?<=\\n\)\(\?!\\Z\)\)|\(\?=\\n\?\\Z\)|"
     r"\(\?(?:<?[=!]|[:>])|[()|]|\\[AZ]|\\\d+|(?:[*+?]|\{\d+(?:,\d*)?\})[?+]?"
 )
@@ -718,7 +719,7 @@ def _tokens(parts):
     tokens = []
     for part in parts:
         if isinstance(part, str):
-            found = _TOKEN.findall(part)
+            found = re.findall(_TOKEN, part)
             tokens += found if "".join(found) == part else [part]
         else:
             tokens.append(part)

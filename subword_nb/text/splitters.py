@@ -646,7 +646,7 @@ class _Pairs(dict):
 
 
 _RUN_LETTERS, _PAIRS = _RunLetters(), _Pairs()
-_RUN = re.compile(r"(?: (?=[\u4e00-\u5fff]))?([^ zi])(?:\1|i)*|[ z][ zi]*|i+")
+_RUN = r"(?: (?=[\u4e00-\u5fff]))?([^ zi])(?:\1|i)*|[ z][ zi]*|i+"
 
 
 @record(frozen=True)
@@ -661,7 +661,7 @@ class ScriptPairs(PreTokenizer):
     def _spans(self, text):
         if not self.use_scripts:
             return [(0, len(text))] if text else []
-        return [m.span() for m in _RUN.finditer(text.translate(_RUN_LETTERS))]
+        return [m.span() for m in re.finditer(_RUN, text.translate(_RUN_LETTERS))]
 
     def _spell(self, raw):
         return raw.translate(_PAIRS)
