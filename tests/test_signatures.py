@@ -26,6 +26,7 @@ NATURAL = {  # a parameter, or the place of one: module.function.parameter, modu
     "sequence_index": "with an index it is one place, the character 3 of the text 1; transformers passes it by position",
     "corpus": "the text that a vocabulary is judged or made smaller by: audit(corpus), prune(n, corpus)",
     "written": "what a model has written since: mask(written)",
+    "core.records.record.cls": "the class itself, for `@record` without options",
     "pipeline.blocks.NotUTF8.__init__.what": "the message of an exception",
     "bulk.span_places.Unsure.__init__.what": "the message of an exception",
     "core.limits.limited.limits": "the limits themselves, for `with limited(limits):`",
