@@ -283,3 +283,12 @@ def test_private_names_in_tests_are_found(source, found):
 @pytest.mark.parametrize("path", sorted((ROOT / "tests").rglob("*.py")), ids=lambda path: path.stem)
 def test_tests_use_public_names(path):
     assert private_names(path.read_text(encoding="utf-8")) == []
+
+
+def test_importing_a_tokenizer_needs_neither_dataclasses_nor_inspect():
+    "They take as long as the rest of the import: classes on this path are `core.records`."
+    program = "import sys; from subword_nb import Tokenizer; print({'dataclasses', 'inspect', 'numpy'} & {*sys.modules})"
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert found.stdout.strip() == "set()"
