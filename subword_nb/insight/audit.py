@@ -117,10 +117,16 @@ def reached_ref(
     for text in spelled.alone:
         found.update(_rows(tok, [text])[0])
     for i, text, partial in zip(spelled.ids, spelled.inner, spelled.partial, strict=True):
-        for left, right in FEW_CONTEXTS + MANY_CONTEXTS:
+        for left, right in FEW_CONTEXTS + _many_contexts(tok.model):
             if not partial and i in _rows(tok, [left + text + right])[0]:
                 found.add(i)
     return found
+
+
+def _many_contexts(model):
+    "The later contexts; a sign without the mark at the end of a word is found only before another sign."
+    signs = [("", right) for right in "%;=~"] if model.end_of_word_suffix else []
+    return MANY_CONTEXTS + signs
 
 
 def _rows(tok, texts):
@@ -148,7 +154,7 @@ def reached(
         for i, text, partial in zip(spelled.ids, spelled.inner, spelled.partial, strict=True)
         if i not in found and not partial
     ]
-    for k, (before, after) in enumerate(FEW_CONTEXTS + MANY_CONTEXTS):
+    for k, (before, after) in enumerate(FEW_CONTEXTS + _many_contexts(tok.model)):
         if k == len(FEW_CONTEXTS):  # no context helps a piece that the model itself does not produce
             left = [(i, text) for i, text in left if model_gives(tok.model, tok.id2piece[i])]
         rows = _rows(tok, [before + text + after for _, text in left])

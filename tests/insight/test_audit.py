@@ -156,3 +156,17 @@ def test_rules_of_a_converted_file():
 def vars_of(model) -> dict:
     "The options of a model."
     return {field.name: getattr(model, field.name) for field in fields(model) if field.init}
+
+
+def test_signs_before_signs_are_reachable():
+    "A piece without the mark at the end of a word occurs before another sign, as `$` in `$%` with CLIP's pieces."
+    from subword_nb.bpe.model import BPE
+    from subword_nb.insight.audit import reached_ref
+    from subword_nb.pipeline.decoders import ByteLevel
+    from subword_nb.text.splitters import Split
+
+    pieces = ["$", "%", "a", "$</w>", "%</w>", "a</w>", "$.</w>", ".</w>", "."]
+    model = BPE({p: i for i, p in enumerate(pieces)}, [("$", ".</w>")], end_of_word_suffix="</w>")
+    words = Split(r"\p{L}+|[^\s\p{L}]+", "removed", invert=True)
+    spelled = spell(Tokenizer(model, pre_tokenizer=words, decoder=ByteLevel()))
+    assert reached(spelled)[0] == reached_ref(spelled) >= {0, 3, 4, 5, 6, 7}
