@@ -297,8 +297,8 @@ class UnigramTrainer(Trainer):
         **kwargs,  # `vocab_size`, `show_progress`, `special_tokens`, `initial_alphabet`
     ):
         super().__init__(**kwargs)
-        if isinstance(shrinking_factor, str):
-            raise TypeError("must be real number, not str")
+        if not hasattr(shrinking_factor, "__float__"):
+            raise TypeError(f"must be real number, not {type(shrinking_factor).__name__}")
         self._more = {
             "shrinking_factor": float(shrinking_factor),
             "unk_token": a_text_or_none(unk_token),
