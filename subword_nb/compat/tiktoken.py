@@ -47,6 +47,9 @@ def raise_disallowed_special_token(
     )
 
 # %% ../../nbs/compat/00_tiktoken.ipynb #9a1586ab
+_CONTINUATION = bytes(range(0x80, 0xC0))  # bytes of UTF-8 that begin no character
+
+
 def _repaired(text):
     "A text with pairs of surrogates joined, and lone ones replaced by U+FFFD."
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -249,7 +252,7 @@ class Encoding:
         offsets, n = [], 0
         for part in parts:
             offsets.append(max(0, n - (0x80 <= part[0] < 0xC0)))
-            n += sum(not 0x80 <= byte < 0xC0 for byte in part)
+            n += len(part.translate(None, _CONTINUATION))
         return b"".join(parts).decode("utf-8"), offsets
 
     def decode_batch(
