@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from operator import index
 from typing import Any
 
@@ -144,11 +145,17 @@ class ThreadPool:
         return self._threads
 
 
+@cache
+def _cpus():
+    "The number of CPUs, found once: it reads files of the system, which takes longer than a text."
+    return cpu_count()
+
+
 def _thread_count(num_threads):
     "A number of threads, from 1 to 1024."
     if isinstance(num_threads, bool) or not isinstance(num_threads, int):
         raise TypeError(f"num_threads must be int, got {num_threads!r}")
-    return max(1, min(cpu_count() if num_threads < 0 else num_threads, 1024))
+    return max(1, min(_cpus() if num_threads < 0 else num_threads, 1024))
 
 
 def _threads_of(num_threads, thread_pool):
