@@ -280,7 +280,7 @@ def _minbpe_special(lines, taken, name):
             )
         if before := [t for t in special if content.startswith(t)]:
             raise ValueError(
-                f"{name}, line {n} must list {content!r} before {before[0]!r}, with which it begins, got it behind, "
+                f"{name}, line {n} must list {content!r} before {before[0]!r}, with which it begins, got it after, "
                 "where minbpe never finds it; put the longer one first"
             )
         special[content] = i
