@@ -522,6 +522,7 @@ def warn_left_out(
     counts: FlatCounts,  # From `count_corpus`
     limit: int | None,  # Its `max_pretoken_bytes`
     *,
+    name: str = "the corpus",  # What was counted, for the message
     stacklevel: int = 2,  # As for `warnings.warn`: 2 names the caller's line, 3 that of its caller
 ) -> None:
     "Warn of pretokens that are too long; raise an error if there are no others."
@@ -534,11 +535,11 @@ def warn_left_out(
     )
     if not len(counts):
         raise ValueError(
-            f"the corpus must have pretokens of at most max_pretoken_bytes={limit:,} bytes, "
+            f"{name} must have pretokens of at most max_pretoken_bytes={limit:,} bytes, "
             f"got only {number:,} longer ones, of {size:,} bytes; {way}"
         )
     warnings.warn(
-        f"left out {number:,} pretokens of {size:,} bytes, because each is longer than "
+        f"left out {number:,} pretokens of {size:,} bytes from {name}, because each is longer than "
         f"max_pretoken_bytes={limit:,}; {way}",
         stacklevel=stacklevel,
     )

@@ -1191,7 +1191,7 @@ def _fair_counts(source, options, how, kept, limits):
     "The counts of all corpora together; options with the counts of each, and of each development set."
     number = iter(range(2 * len(source)))
 
-    def counted(texts):
+    def counted(name, texts):
         inner = _within(kept, f"corpus{next(number)}")
         if isinstance(texts, FlatCounts):
             return texts
@@ -1199,13 +1199,19 @@ def _fair_counts(source, options, how, kept, limits):
             return _given_counts(texts, True)
         counts = _kept_or_counted(as_corpus(texts), how, inner, limits, None)
         if isinstance(counts, FlatCounts):
-            warn_left_out(counts, limits["max_pretoken_bytes"], stacklevel=7)
+            warn_left_out(counts, limits["max_pretoken_bytes"], name=f"the corpus {name!r}", stacklevel=7)
         return counts
 
-    corpora = {name: counted(texts) for name, texts in source.items()}
+    def all_counted(given):
+        found = {}
+        for name, texts in given.items():  # a comprehension has a stack frame in some versions of Python only
+            found[name] = counted(name, texts)
+        return found
+
+    corpora = all_counted(source)
     parity = options["parity"]
     if parity.dev is not None:
-        parity = replace(parity, dev={name: counted(texts) for name, texts in parity.dev.items()})
+        parity = replace(parity, dev=all_counted(parity.dev))
     together: dict = {}
     for counts in corpora.values():
         for pretoken, n in (counts.to_dict() if isinstance(counts, FlatCounts) else counts).items():
