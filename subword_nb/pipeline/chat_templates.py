@@ -563,7 +563,8 @@ def render_chat(
         f"end-{secrets.token_hex(16)} " if continue_final_message else None
     )  # the space shows whether a template trims
     final = _open_end(messages[-1], continue_final_message, template, end) if continue_final_message else None
-    names = quoted(dict(special_tokens or {}), owner=0, origin=TEMPLATE)
+    with _plain("special_tokens"):
+        names = quoted(dict(special_tokens or {}), owner=0, origin=TEMPLATE)
     for name, value in (variables or {}).items():
         is_token = str(name).endswith("_token") and isinstance(value, str)  # the caller names a token
         with _plain(f"the variable {name}"):
