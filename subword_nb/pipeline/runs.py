@@ -631,7 +631,8 @@ def _make_scratch(table):
 # %% ../../nbs/pipeline/09_runs.ipynb #5c1e7a90
 def _ids_by_parts(bulk, encode_short, text):
     "The ids of a short text with added tokens or forbidden spellings; None if it is better encoded as a block."
-    if bulk.matcher and sum(text.count(head.decode()) for head in bulk.matcher.heads) > SIZES.few_added:
+    n_added = sum(text.count(head.decode()) for head in bulk.matcher.heads) if bulk.matcher else 0
+    if n_added > SIZES.few_added or len(text) < n_added * SIZES.added_part:
         return None
     ids, dummy_prefix, table = [], bulk.spans.dummy_prefix, bulk.take_table(len(text))
     for part, first, known in _parts(bulk, text):
@@ -640,6 +641,7 @@ def _ids_by_parts(bulk, encode_short, text):
             if dummy_prefix:
                 data = dummy_prefix(data, first) + data
             if len(data) > SIZES.scratch_bytes:
+                bulk.give_back(table)
                 return None  # with its prefix it does not fit into the scratch buffers
             known = encode_short(data, table)
         ids += known

@@ -626,9 +626,16 @@ def test_short_texts_with_added_tokens_take_the_fast_path(shared_file, always):
     ):
         tok = loaded(shared_file, name)
         fast_path = choose_fast_path(encoder_of(tok), bulk=encoder_of(tok).bulk)
-        for text in (token, f"a {token} née{token}", f"{token}\n{token} it's " * 20, "x" * 999 + token):
+        words = "it's née, " * (blocks.SIZES.added_part // 10 + 1)
+        for text in (
+            words + token,
+            token + words,
+            f"{token}\n{words}" * blocks.SIZES.few_added,
+            "x" * 999 + token,
+        ):
             assert fast_path(text) == encode_general(tok, text), (name, text)
-        assert fast_path(token * (blocks.SIZES.few_added + 1)) is None
+        for text in (token, f"a {token} née{token}", (words + token) * (blocks.SIZES.few_added + 1)):
+            assert fast_path(text) is None, (name, text)
 
 
 def test_short_texts_follow_the_tokenizer():
