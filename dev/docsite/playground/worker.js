@@ -31,24 +31,23 @@ async function remember(memory) {
 
 const boot = (options) => loadPyodide({ indexURL: `${here}pyodide/`, stdout: () => {}, stderr: () => {}, ...options });
 
-async function unpack(py, parts) {
-  const [zip, ...modules] = await parts;
+function unpack(py, [zip, ...modules]) {
   py.unpackArchive(zip, "zip", { extractDir: "/package" });
   modules.forEach((data, i) => py.FS.writeFile(`/package/${MODULES[i]}`, data));
 }
 
 async function start() {
-  const parts = Promise.all(["first.zip", ...MODULES].map(bytes)), kept = await recall();
+  const [parts, kept] = await Promise.all([Promise.all(["first.zip", ...MODULES].map(bytes)), recall()]);
   if (kept) {
     try {
       const py = await boot({ _loadSnapshot: kept });
-      await unpack(py, parts);
+      unpack(py, parts);
       py.runPython("import random; random.seed()"); // the memory holds the state of another visit
       return py;
     } catch { await remember(null); }
   }
   const py = await boot({ _makeSnapshot: true });
-  await unpack(py, parts);
+  unpack(py, parts);
   py.runPython("import sys; sys.path.insert(0, '/package')");
   py.pyimport("archives").install(here, VERSION);
   py.pyimport("glue").import_first("/package");
@@ -102,7 +101,13 @@ const OPERATIONS = {
 
 addEventListener("message", async ({ data: { id, operation, args } }) => {
   try {
-    postMessage({ id, json: await OPERATIONS[operation](await ready, args) });
+    const py = await ready;
+    try {
+      postMessage({ id, json: await OPERATIONS[operation](py, args) });
+    } catch (e) {
+      await remember(null); // the next worker starts Python anew, in case the memory was at fault
+      throw e;
+    }
   } catch (e) {
     postMessage({ id, broken: String(e?.message ?? e).slice(0, 300) });
   }
