@@ -345,7 +345,7 @@ def test_encode_files_speaks_as_a_shell_does(folder, tmp_path):
     assert (
         "b.txt, document at byte 0 must be UTF-8, got the byte 0xff at offset 4" in said
         and "--errors replace" in said
-        and "kept in ids.npy.partial" in said
+        and "continues from ids.npy.partial" in said
         and "--restart" in said
     )
     assert "--restart" in told("a.txt") and "resume" not in told("a.txt")

@@ -694,7 +694,7 @@ def test_metaspace_options_in_files():
             {"add_prefix_space": False},
             'pre_tokenizer.prepend_scheme must be "never" where add_prefix_space is false, got \'',
         ),
-        ({"str_rep": "_"}, "pre_tokenizer.str_rep must be the replacement '▁' again, got '_'"),
+        ({"str_rep": "_"}, "pre_tokenizer.str_rep must be the replacement '▁' as well, got '_'"),
         ({"replacement": ""}, "pre_tokenizer: replacement must be one character, .*got ''"),
         (
             {"add_prefix_space": False, "prepend_scheme": "first"},
