@@ -446,7 +446,7 @@ def test_packed_files_that_are_cut_off(models, kind, tmp_path, record_property):
             lambda: Tokenizer.train(path, vocab_size=300, progress=False),
         ):
             faults += 1
-            with pytest.raises(ValueError, match="must be a (whole|sound) .* file, got ") as e:
+            with pytest.raises(ValueError, match="must be a (complete|valid) .* file, got ") as e:
                 read()
             assert str(path) in str(e.value)
         assert not (tmp_path / "ids.npy").exists()
