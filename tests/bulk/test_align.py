@@ -143,6 +143,8 @@ def load(shared_file, name):
     tok = Tokenizer.load(shared_file("vocab/" + name))
     if encoder_of(tok).bulk is None:
         pytest.skip(f"{name} has no plan")
+    if encoder_of(tok).plan.normalizes_first:
+        pytest.skip(f"{name} has added tokens in normalized text, whose places only the pipeline finds")
     tok.truncation = None  # `align` cuts what `align_long` gives
     return tok
 
