@@ -620,7 +620,8 @@ class SentencePieceBPE(SentencePieceModel):
         from subword_nb.bpe.span_encoder import piece_spans
 
         content = [*model_vocabulary(self), lookup_key(self), *joined(self.unused), self.unk_piece]
-        return piece_spans(plan, self, content=[*content, bool(self.byte_fallback)])
+        inherited = type(self).joins is SentencePieceBPE.joins  # and so it follows from these
+        return piece_spans(plan, self, content=[*content, bool(self.byte_fallback)] if inherited else None)
 
     def span_encoder(
         self,

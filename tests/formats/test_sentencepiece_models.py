@@ -12,6 +12,7 @@ import pytest
 from seeds import TEXTS, fresh, window
 from costs import assert_linear
 
+from subword_nb import Tokenizer
 from subword_nb.unigram import sampling as unigram_sample
 from subword_nb.bpe.model import bpe_encode, merge_table
 from subword_nb.unigram.lattice import nbest
@@ -28,6 +29,8 @@ from subword_nb.formats.sentencepiece_models import (
 )
 from subword_nb.formats.sentencepiece_proto import read_model_proto
 from subword_nb.unigram.model import part_ids
+from subword_nb.pipeline.encoder import encoder_of
+from subword_nb.text.pretokenizers import Metaspace
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
 MODELS = {
@@ -561,3 +564,24 @@ def test_many_user_defined_pieces():
                 for _ in range(rng.randrange(9))
             )
             assert ours.encode(text) == theirs.encode(text), text
+
+
+def test_a_model_with_its_own_rule_of_joins_does_not_get_stored_cuts(tmp_path, monkeypatch):
+    monkeypatch.setenv("SUBWORD_NB_CACHE", str(tmp_path))
+    monkeypatch.setenv("SUBWORD_NB_TABLES", "")
+    rng = random.Random(0)
+    words = {"".join(rng.choices("abcdefghijklmnop", k=rng.randrange(2, 9))) for _ in range(15_000)}
+    ids = {piece: i for i, piece in enumerate(["<unk>", "▁", *"abcdefghijklmnop", *sorted(words)])}
+
+    class Own(SentencePieceBPE):
+        def joins(self):
+            found = super().joins()
+            return found._replace(spellings=[*found.spellings, "a▁b"])
+
+    def spans(kind):
+        model = kind(ids, [-float(i) for i in range(len(ids))], unk_piece="<unk>")
+        tok = Tokenizer(model, pre_tokenizer=Metaspace())
+        return model.own_spans(encoder_of(tok).plan)
+
+    assert spans(SentencePieceBPE) is not None
+    assert any(tmp_path.rglob("*.tables")) and spans(Own) is None
