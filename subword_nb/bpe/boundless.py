@@ -46,7 +46,7 @@ def word_runs(
 
 
 def _words(wide, find):
-    "The words of a run; anything else as it is."
+    "The words of a run; anything else unchanged."
     text = wide.decode("utf-8", "surrogateescape") if isinstance(wide, bytes) else wide
     words = find(text)
     if sum(map(len, words)) != len(text):
@@ -160,7 +160,7 @@ def boundless_train(
     on_progress: Callable | None = None,  # Called as `on_progress(pieces, vocab_size, "merging", dict)`
     **options,  # `special_tokens` and `initial_alphabet` of `bpe_train`
 ) -> BoundlessRules:  # As `boundless_train_ref` returns it
-    "BoundlessBPE: words and superwords learned by themselves, then taken by falling counts."
+    "BoundlessBPE: words and superwords learned separately, then taken by falling counts."
     _check_training(vocab_size, options)
     report = on_progress and (lambda done, total, what, state: on_progress(done, vocab_size, what, dict))
     shared: dict[str, Any] = dict(tie_break=tie_break, max_token_length=max_token_length)

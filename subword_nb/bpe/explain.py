@@ -104,7 +104,7 @@ def first_symbols(
     "The initial symbols, with their offsets."
     ids, unk = model.piece2id, model.unk_piece
     if model.ignore_merges and pretoken in ids:
-        note = "the whole pretoken is a piece and is not taken apart (ignore_merges)"
+        note = "the whole pretoken is a piece and is not split (ignore_merges)"
         return [Symbol(ids[pretoken], pretoken, 0, len(pretoken))], note
     out, without_piece = [], {}
     fusing = False

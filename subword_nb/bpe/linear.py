@@ -61,7 +61,7 @@ class TrainedRules:
         self,
         left,  # A piece
         right,  # A piece
-    ) -> bool:  # Are both left as they are?
+    ) -> bool:  # True if both remain pieces
         "Is the text of two pieces segmented into the two?"
         found = self.memory.get((left, right))
         if found is None:

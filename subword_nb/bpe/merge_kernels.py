@@ -99,7 +99,7 @@ def rule_slots(
     right: np.ndarray,  # (rules,) uint32, ids
     rank: np.ndarray,  # (rules,) uint32
 ) -> np.ndarray:  # uint64: a power of two of slots, at most half taken, and a sixteenth as many words of bits
-    "Lay rules out for look-ups."
+    "Store rules for look-ups."
     slots = _no_rules(len(left))
     if len(left):
         _add_rules(slots, left, right, rank)
@@ -109,7 +109,7 @@ def rule_slots(
 def made_by(
     made: np.ndarray,  # (ranks,) uint32, what each rank makes
 ) -> np.ndarray:  # The same, or its first number alone
-    "What ranks make, in as few numbers as will do: one, where ids follow each other."
+    "What ranks make, in as few numbers as possible: one, where ids are consecutive."
     return made[:1].copy() if len(made) > 1 and (np.diff(made.astype(np.int64)) == 1).all() else made
 
 
@@ -211,7 +211,7 @@ def merge_symbols(
     rules: np.ndarray,  # (WIDEST,) uint32, scratch
     source: np.ndarray,  # (WIDEST,) uint32, scratch
     keep: np.uint64,  # How many symbols windows overlap by, at least
-) -> np.uint64:  # How many are left; EMPTY if `keep` was too small, and then the row is spoilt
+) -> np.uint64:  # How many are left; EMPTY if `keep` was too small, and then the row is overwritten
     "Merge ids[at:at+n] in place, in windows."
     k, _, _ = _merge_on(ids, at, at, n, True, slots, made, work, rules, source, ZERO, NONE, keep)
     return k
@@ -375,7 +375,7 @@ def rules_of_rows(
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #342515db
 @entry("uint32[:], int64[:], uint32[:], uint64[:], uint32[:], bool[:]")
 def _differs(symbols, bounds, value, slots, made, differs):
-    "Which sequences does merging not make into their value? Those with an unknown symbol are not asked."
+    "Which sequences does merging not make into their value? Those with an unknown symbol are skipped."
     work, rules = np.empty(WIDEST, np.uint32), np.empty(WIDEST, np.uint32)
     for t in range(len(value)):
         a, n, worst = np.uint64(bounds[t]), np.uint64(bounds[t + 1] - bounds[t]), np.uint32(0)

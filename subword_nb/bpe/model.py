@@ -218,7 +218,7 @@ class Rules(_LazyPairs):
 
     @cached_property
     def pairs(self) -> list[tuple]:
-        "The rules, taken apart."
+        "The rules, split into pairs."
         return [tuple(line.split(" ")) for line in self.lines]
 
     def __len__(self):
@@ -380,7 +380,7 @@ class BPE(Model):
     end_of_word_suffix: str = ""  # Marks the symbol that ends its pretoken
     fuse_unk: bool = False  # One unknown piece for a run of unknown characters
     byte_fallback: bool = False  # Spell unknown characters by their bytes' pieces
-    ignore_merges: bool = False  # A pretoken that is a piece is not taken apart
+    ignore_merges: bool = False  # A pretoken that is a piece is not split
     # without unk_piece, as Hugging Face's library does
     drop_unknown: bool = field(
         default=False, compare=False
@@ -433,7 +433,7 @@ class BPE(Model):
         dropout: float | None = None,  # Instead of the model's own
         rng: random.Random | None = None,  # Random number generator for dropout
         seed: int | None = None,  # Seed of a generator for this call, instead of `rng`
-    ) -> list[Token]:  # What `encode` gives, each in its place
+    ) -> list[Token]:  # The ids of `encode`, with their positions
         "The tokens of one pretoken."
         checked_pretoken(pretoken)
         dropout = self.dropout if dropout is None else dropout
@@ -525,9 +525,9 @@ class BPE(Model):
 
     def with_ids(
         self,
-        piece2id: Mapping[str, int],  # Pieces that stay → their new ids
-    ) -> "BPE":  # Its rules are those whose two pieces stay, and what they make
-        "The model with these of its pieces alone, under these ids."
+        piece2id: Mapping[str, int],  # Pieces that are kept → their new ids
+    ) -> "BPE":  # Its rules are those whose parts and results are all kept
+        "The model with only these of its pieces, under these ids."
         return replace(self, piece2id=dict(piece2id), merges=_rules_among(self, piece2id))
 
     def joins(self) -> Joins:  # Results of rules, and pieces that are taken whole

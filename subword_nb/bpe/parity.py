@@ -58,7 +58,7 @@ class Parity:
     variant: str = "base"  # "base", or "window": none chooses much more often than its share
     dev: Mapping | None = None  # Name → counts (in `train`: texts) in the same languages; None: the corpora
     ratio: Mapping | None = None  # Name → compression rate, relative to that of others, instead of `dev`
-    global_merges: int = 0  # So many merges are chosen from all corpora together first
+    global_merges: int = 0  # Number of first merges that are chosen from all corpora together
     window: int = 100  # Number of recent choices that "window" considers
     alpha: float = 2.0  # How many times its share of them a corpus may have
 

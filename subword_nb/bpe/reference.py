@@ -256,12 +256,12 @@ def bpe_encode_ref(
 # %% ../../nbs/bpe/00_reference.ipynb #bf8b21f6
 def replace_unknown(
     symbols: list,  # The symbols of one pretoken
-    pieces,  # The vocabulary (anything that answers `in`)
+    pieces,  # The vocabulary (anything that supports `in`)
     unk_piece: str,  # Replaces a symbol that is not in the vocabulary
     *,
     fuse: bool = False,  # One unknown piece for a run of unknown symbols
 ) -> list:  # Symbols that are all in the vocabulary
-    "Put `unk_piece` in the place of unknown symbols."
+    "Replace unknown symbols by `unk_piece`."
     out = []
     for s in symbols:
         if s in pieces:

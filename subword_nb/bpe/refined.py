@@ -82,7 +82,7 @@ def parts_now(
     piece: Any,  # A piece that is removed
     made_of: Mapping,  # Piece → the two that it was first made of; base symbols have none
     present: Collection,  # The pieces of the vocabulary
-) -> list:  # Pieces that are there
+) -> list:  # Pieces that exist at this moment
     "The parts that replace a removed piece."
     parts, rest = [], [*reversed(made_of[piece])]
     while rest:
@@ -203,9 +203,9 @@ def scaffold_train_ref(
 def trimmed(
     rules: BPERules,  # Rules of byte-pair encoding
     counts: Mapping,  # pretoken → count
-    least: int,  # Pieces that are tokens less often are taken out
+    least: int,  # Pieces that are tokens less often are removed
 ) -> RefinedRules:  # The remaining vocabulary, and the events
-    "Rules without the pieces that a corpus hardly has as tokens (Cognetta, Hiraoka, Okazaki, Sennrich and Pinter 2024)."
+    "Rules without the pieces that are rarely tokens of a corpus (Cognetta, Hiraoka, Okazaki, Sennrich and Pinter 2024)."
     check_limits(min_frequency=least)
     made_of: dict = {}
     for a, b in rules.merges:
@@ -337,7 +337,7 @@ class _Words:
         return self.pairs[pair] > 0
 
     def _enter(self, pairs):
-        "Give pairs entries that are true now."
+        "Give pairs entries that are up to date."
         for pair in pairs:
             if self.pairs[pair] > 0:
                 heapq.heappush(self.heap, (-self.pairs[pair], self.key(pair), pair))
@@ -371,7 +371,7 @@ class _Words:
         return new, n
 
     def remove(self, piece, parts):
-        "Put parts in every place of a piece."
+        "Replace a piece by its parts everywhere."
         gained: dict = {}
         for w in sorted(self.held.pop(piece, ())):
             old, n = self.words[w], self.counts[w]
@@ -527,7 +527,7 @@ class RefinedBPE(Model):
 
     piece2id: dict  # piece → id
     events: tuple  # Every `Event`, in its order
-    unk_piece: str | None = None  # Stands for a character that is no piece; None: it is an error
+    unk_piece: str | None = None  # Replaces a character that is not a piece; None: it is an error
 
     def __post_init__(self):
         check_piece2id(self.piece2id)
@@ -593,7 +593,7 @@ class RefinedBPE(Model):
         dropout: float | None = None,  # None: events are not passed over
         rng: Any = None,  # Not used
         seed: int | None = None,  # Not used
-    ) -> list[Token]:  # What `encode` gives, each in its place
+    ) -> list[Token]:  # The ids of `encode`, with their positions
         "The tokens of one pretoken."
         refuse_dropout(self, dropout)
         tokens, start = [], 0

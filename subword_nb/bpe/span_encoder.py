@@ -127,7 +127,7 @@ def _rules_of(model, by_char):
 def rules_content(
     model: Any,  # A `BPE` model
 ) -> list:  # Content for `stored_tables`
-    "All that the tables of a BPE model follow from; stored rules stay packed."
+    "Everything that determines the tables of a BPE model; stored rules stay packed."
     still = packed(model, "merges")
     if still is not None and still.content[0] == "pairs":
         rules = still.content
@@ -552,7 +552,7 @@ def piece_spans(
     plan: SegmentationPlan,  # The plan of a tokenizer
     model: Model,  # The model
     *,
-    content: list | None = None,  # All that `model.joins()` follows from; None: nothing is stored
+    content: list | None = None,  # Everything that determines `model.joins()`; None: nothing is stored
 ) -> ByteSpans | None:  # None if a piece extends from a word over the space after it
     "The independent spans of a model whose pieces contain ▁ for spaces."
     prefix = raw_prefix(plan)

@@ -60,7 +60,7 @@ SUPERWORD_PATTERN = r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]{2,}[\r\n/]*| +(?!\S)"  # The 
 
 def wide_pretokenizer(
     *,
-    pattern: str = SUPERWORD_PATTERN,  # Its matches stay by themselves, and so does what is between two
+    pattern: str = SUPERWORD_PATTERN,  # Each match is a pretoken, and so is the text between two matches
 ) -> PreTokenizer:  # As in a tokenizer.json: a Split, then ByteLevel without its own pattern
     "The pre-tokenizer of the second stage, and of encoding."
     return Sequence([Split(pattern), ByteLevel(add_prefix_space=False, use_regex=False)])
@@ -215,7 +215,7 @@ def superword_train(
         exact = {
             "full": min(more.counts, default=least) >= least,
             "min_frequency": least <= min_frequency,
-            "no pair left": False,  # or only none that is frequent: look at all of them
+            "no pair left": False,  # or none that is frequent enough: look at all of them
         }
         if least == 1 or exact[more.ended]:
             break

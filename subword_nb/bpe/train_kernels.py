@@ -21,7 +21,7 @@ from ..core.simd import prefetch
 
 # %% ../../nbs/bpe/01_train_kernels.ipynb #f6dd03c0
 class State(NamedTuple):
-    "Everything training knows."
+    "The whole state of training."
 
     place: np.ndarray  # int32, three numbers each: see the constants
     weight: np.ndarray  # int64 (words), how often each occurs
@@ -410,13 +410,13 @@ def _spelling(s):
 # %% ../../nbs/bpe/01_train_kernels.ipynb #be05021d
 @_kernel
 def _fits(s, q):
-    "May the two symbols of pair q be merged, as far as `max_token_length` goes?"
+    "May the two symbols of pair q be merged, by `max_token_length`?"
     return s.size[s.left[q]] + s.size[s.right[q]] <= s.option[MAX_LENGTH]
 
 
 @_kernel
 def _push(s, q):
-    "Give pair q a heap entry that is true now."
+    "Give pair q a heap entry that is up to date."
     if not _fits(s, q):
         return
     s.counter[HEAP] += 1

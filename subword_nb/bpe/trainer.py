@@ -306,7 +306,7 @@ def _check_sum(weight, bounds):
         raise ValueError(f"the corpus must have fewer than 2**63 symbols, got {total:.3g}; divide all counts")
 
 
-WORK = 1 << 20  # Codes, or places, that a call looks at before Python has its turn
+WORK = 1 << 20  # Codes, or places, that one call processes before it returns to Python
 
 
 def _occurring(codes):
