@@ -14,17 +14,17 @@ from .longest_match import MatchTrie, failure_pops
 
 # %% ../../nbs/wordpiece/04_explain.ipynb #eac2a9e3
 class Trial(NamedTuple):
-    "One look into the vocabulary."
+    "One lookup in the vocabulary."
 
     start: int  # First character, in code points of the pretoken
-    end: int  # Behind the last one
-    piece: str  # What is looked up, with its mark
+    end: int  # After its last character
+    piece: str  # What is looked up, with its prefix
     found: bool  # Is it a piece?
 
 
 def wordpiece_trials_ref(
     pretoken: str,  # One pretoken
-    model,  # A `WordPiece`: Pieces and their mark
+    model,  # A `WordPiece`: pieces and their prefix
 ) -> list[Trial]:  # In order, to the end of the word or to where nothing fits
     "The trials of greedy longest match, from the whole rest of the word downwards."
     trials, start = [], 0
@@ -43,7 +43,7 @@ def wordpiece_trials_ref(
 # %% ../../nbs/wordpiece/04_explain.ipynb #62aee5ef
 def wordpiece_trials(
     pretoken: str,  # One pretoken
-    model,  # A `WordPiece`: Pieces and their mark
+    model,  # A `WordPiece`: pieces and their prefix
     *,
     most: int = 10_000,  # Further trials are counted, but not recorded
 ) -> tuple[list[Trial], int, list[str], int]:  # The trials; how many there were; the pieces; where they end
@@ -158,7 +158,7 @@ def explain_wordpiece(
     "Every trial and every link of a pretoken."
     limit = model.max_input_chars_per_word
     if not isinstance(pretoken, str) or len(pretoken) > limit:
-        model.encode(pretoken)  # refuses what is no text, and a long word where there is no unknown piece
+        model.encode(pretoken)  # refuses what is not text, and a long word if there is no unknown piece
         why = (
             f"the word is unknown: it has {len(pretoken):,} characters, "
             f"and more than {limit:,} are not tried (max_input_chars_per_word)"
@@ -167,7 +167,7 @@ def explain_wordpiece(
     trials, tried, pieces, end = wordpiece_trials(pretoken, model, most=most)
     note = []
     if end < len(pretoken):
-        model.encode(pretoken)  # refuses the word where there is no unknown piece
+        model.encode(pretoken)  # refuses the word if there is no unknown piece
         pieces = [str(model.unk_piece)]
         note.append(f"the word is unknown: no piece fits at character {end}, {pretoken[end]!r}")
     if tried > most:

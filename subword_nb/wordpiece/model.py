@@ -83,7 +83,7 @@ class WordPiece(Model):
 
     @cached_property
     def _longest(self):
-        "Characters in the longest piece that may start a word, and in the longest that may go on in one, at least 1."
+        "Characters in the longest piece that may start a word, and in the longest that may continue one, at least 1."
         prefix = self.continuing_subword_prefix
         later = [len(p) - len(prefix) for p in self.piece2id if p.startswith(prefix)]
         return max(map(len, self.piece2id), default=1), max([1, *later])
@@ -147,9 +147,9 @@ class WordPiece(Model):
 
     def with_ids(
         self,
-        piece2id: Mapping[str, int],  # Pieces that stay → their new ids
+        piece2id: Mapping[str, int],  # Pieces that are kept → their new ids
     ) -> "WordPiece":  # With the same options
-        "The model with these of its pieces alone, under these ids."
+        "The model with only these of its pieces, under these ids."
         return replace(self, piece2id=dict(piece2id))
 
     def without_pieces(

@@ -31,7 +31,7 @@ class Ranking(NamedTuple):
 class Words(NamedTuple):
     "The corpus, and how pairs and pieces are found by what they are."
 
-    place: np.ndarray  # int32 (places, 6), a row for each place; symbol -1: before, between and behind words
+    place: np.ndarray  # int32 (places, 6), a row for each place; symbol -1: before, between and after words
     weight: np.ndarray  # int64 (words), how often each occurs
     slot: np.ndarray  # int32, hash table: pair or -1; size a power of two
     text_slot: np.ndarray  # int32, hash table: piece or -1
@@ -275,7 +275,7 @@ def _guest(s, q):
 
 @kernel
 def _file(s, q):
-    "Put pair q where it belongs, as its counts are now."
+    "Re-key pair q by its present counts."
     k, g = s.pair[q, KEEPER], _guest(s, q)
     n, first = s.pair[q, COUNT], s.pair[q, FIRST]
     f, top = s.piece[g, OFTEN], s.piece[k, TOP]
@@ -350,7 +350,7 @@ def _slot_of(s, w, key):
 
 @kernel
 def _pair_number(s, w, a, b):
-    "The number of the pair (a, b), which is made up if it is new."
+    "The number of the pair (a, b), which is assigned if the pair is new."
     key = np.int64(a) << 32 | np.int64(b)
     h = _slot_of(s, w, key)
     if w.slot[h] >= 0:
@@ -545,7 +545,7 @@ def _has_capacity(s, w, a, b, q):
     "int32[:], int32[:], int64[:,:])",
 )
 def fill_tables(
-    s: Ranking,  # Its tournament is played anew
+    s: Ranking,  # Its tournament is repeated
     w: Words,  # Its hash tables are empty
 ) -> None:
     "Enter every keeper into the tournament, and every pair and every piece into empty hash tables."

@@ -350,7 +350,7 @@ def wordpiece_train(
     resume: Mapping | None = None,  # A snapshot of a run with the same counts and options, to continue from
     # Rules of an earlier run, or its merges, made first
     known: WordPieceRules | BPERules | Iterable | None = None,
-    # Ends the symbol that ends its pretoken; only by frequency, for no encoder here
+    # Ends the symbol that ends its pretoken; only by frequency; no encoder here uses it
     end_of_word_suffix: str = "",
 ) -> WordPieceRules | BPERules:  # By score: `WordPieceRules`, as the reference; by frequency: `BPERules`
     "WordPiece, by score (after Schuster and Nakajima 2012) or by frequency."

@@ -117,9 +117,9 @@ class WordLevel(Model):
 
     def with_ids(
         self,
-        piece2id: Mapping[str, int],  # Pieces that stay → their new ids
+        piece2id: Mapping[str, int],  # Pieces that are kept → their new ids
     ) -> "WordLevel":  # With the same options
-        "The model with these of its pieces alone, under these ids."
+        "The model with only these of its pieces, under these ids."
         return replace(self, piece2id=dict(piece2id))
 
     def without_pieces(
