@@ -548,7 +548,7 @@ class UnigramSpanEncoder:
         self.model = model
 
     @cached_property
-    def longest(self) -> int:  # Asked for by long spans only
+    def longest(self) -> int:  # Used for long spans only
         "Bytes of the longest piece."
         return max((len(p.encode("utf-8", "surrogatepass")) for p in self.model.table), default=1)
 

@@ -96,7 +96,7 @@ def listed(
 # %% ../../nbs/unigram/03_em_kernels.ipynb #9cad7361
 @entry("int32[:], bool[:], int32[:]")
 def _nearest(shorter, alive, near):
-    "For each piece the first of its chain that stays; -1: none does."
+    "For each piece the first of its chain that is kept; -1: none is."
     for p in range(len(shorter)):
         q = p
         while q >= 0 and not alive[q]:
@@ -106,11 +106,11 @@ def _nearest(shorter, alive, near):
 
 def keep_edges(
     edges: Edges,  # The lattices
-    alive: np.ndarray,  # (n_pieces,) bool, True for the pieces that stay
+    alive: np.ndarray,  # (n_pieces,) bool, True for the pieces that are kept
     *,
-    renumber: bool = False,  # Count the ids anew, from 0, among the pieces that stay
+    renumber: bool = False,  # Number the kept pieces again, from 0
 ) -> Edges:  # New arrays without the edges of the others
-    "Take pieces out of all lattices."
+    "Remove pieces from all lattices."
     alive = np.ascontiguousarray(alive, bool)
     near = np.full(len(alive) + 1, -1, np.int32)
     _nearest(edges.shorter, alive, near)
@@ -262,7 +262,7 @@ SIZES = SimpleNamespace(
 
 
 def _chunks(costs, first, last, halt):
-    "Cut a block into chunks that cost not much more than SIZES.chunk each, until `halt` holds something."
+    "Cut a block into chunks that cost not much more than SIZES.chunk each, until `halt` is not empty."
     while first < last and not halt:
         end = min(last, max(first + 1, int(np.searchsorted(costs, costs[first] + SIZES.chunk))))
         yield first, end
@@ -271,7 +271,7 @@ def _chunks(costs, first, last, halt):
 
 def _in_blocks(costs, work, threads, least=0):
     "The results of work(chunks) over blocks of items that cost at least `least`, in order."
-    # costs (summed up, from 0) alone decide on the blocks
+    # the running sum of the costs (from 0) alone determines the blocks
     total = int(costs[-1])
     n = max(1, min(SIZES.blocks, total // max(SIZES.block, least)))
     cuts = [0, *np.searchsorted(costs, np.arange(1, n) * (total // n)).tolist(), len(costs) - 1]
@@ -298,7 +298,7 @@ def _total(x):
 
 # %% ../../nbs/unigram/03_em_kernels.ipynb #5fe61590
 def _checked(edges, values, ok, wanted):
-    "A float64 array with a good number for every piece."
+    "A float64 array with a valid number for every piece."
     values = np.ascontiguousarray(values, np.float64)
     if values.shape != edges.length.shape:
         raise ValueError(
@@ -367,7 +367,7 @@ class Paths(NamedTuple):
 
     bounds: np.ndarray  # (n + 1,) int64; the pieces of item k are those from bounds[k] to bounds[k+1]
     piece: np.ndarray  # (n_tokens,) int32, ids
-    score: np.ndarray  # (n,) float64, natural-log probability; -inf where there is no segmentation
+    score: np.ndarray  # (n,) float64, natural-log probability; -inf if there is no segmentation
 
 
 @kernel

@@ -111,7 +111,7 @@ def explain_unigram_ref(
 
 # %% ../../nbs/unigram/08_explain.ipynb #0da46a50
 def lattice_reason(
-    model,  # What the lattice is of; its `known` pieces and its `unk_piece` are looked at
+    model,  # The model of the lattice; its `known` pieces and its `unk_piece` are used
     lattice: Lattice,  # All segmentations of a pretoken
     taken: list,  # The `Node`s of the segmentation that is taken, left to right
     spell: Callable,  # From a segmentation to its pieces

@@ -119,7 +119,7 @@ def scored_merges_ref(
 def scored_merges(
     model,  # A `SentencePieceBPE`: the model
     text: str,  # A normalized text
-) -> tuple:  # First symbols; `Merge`s in their order; parts that are left, unused ones taken apart again
+) -> tuple:  # First symbols; `Merge`s in their order; parts that are left, unused ones split again
     "Merge the neighbours with the highest score, the leftmost first, and record every merge."
     symbols, fixed = _first(model, text)
     strength, spare = _strength(model)
@@ -180,7 +180,7 @@ def _bpe(model, text, parts=None):
     apart = dict.fromkeys(m.piece for m in steps if m.piece in model.unused)
     notes = [
         *_listed("user-defined, kept whole", kept),
-        *_listed("unused, taken apart again", apart),
+        *_listed("unused, split again", apart),
         *unknown_notes(model, parts, spell),
     ]
     return BPEReason(symbols, steps, spell(parts), "; ".join(notes) or None)
@@ -233,7 +233,7 @@ def explain_sentencepiece(
 # %% ../../nbs/unigram/09_explain_sentencepiece.ipynb #66a7ff17
 def slice_cutter(
     model,  # One of the four models
-) -> Callable:  # From a text to the places where its stretches begin, 0 first; none for an empty text
+) -> Callable:  # From a text to the places where its slices begin, 0 first; none for an empty text
     "Find the places of a text that no piece can cross."
     before = {a for piece in model.piece2id if "▁" in piece[1:] for a, b in pairwise(piece) if b == "▁"}
     return lambda text: [

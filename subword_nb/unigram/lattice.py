@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # %% ../../nbs/unigram/00_lattice.ipynb #fbcc70f9
 class Node(NamedTuple):
-    "A piece in its place."
+    "A piece at its position."
 
     start: int  # Offset of its first character, in code points
     end: int  # Offset after its last character
@@ -252,7 +252,7 @@ def no_path(
     i = max(i for i, r in enumerate(reached) if r)
     char = lattice.text[i]
     return ValueError(
-        f"pieces must spell the text, got none that goes on at {i}, before {char!r} (U+{ord(char):04X}); "
+        f"pieces must spell the text, got none that continues at {i}, before {char!r} (U+{ord(char):04X}); "
         "add that character as a piece, or give unknown characters a score (unk_score)"
     )
 

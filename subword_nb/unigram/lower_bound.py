@@ -42,7 +42,7 @@ def simplex(
 
 
 def _without(row, column, pivot):
-    "A row less so much of another that a column becomes 0."
+    "A row minus the multiple of another that makes a column 0."
     factor = row[column]
     return [x - factor * y for x, y in zip(row, pivot, strict=True)] if factor else row
 
@@ -50,7 +50,7 @@ def _without(row, column, pivot):
 def tokens_bound(
     counts: Mapping[str, int],  # pretoken → count
     extra: int,  # Number of pieces besides the characters
-) -> tuple[Fraction, dict[str, Fraction]]:  # No vocabulary needs fewer tokens; how much it has of each piece
+) -> tuple[Fraction, dict[str, Fraction]]:  # No vocabulary needs fewer tokens; the share of each piece in it
     "A lower bound on the tokens of a corpus, by linear programming."
     check_limits(extra=extra)
     arcs = [(w, a, b) for w in counts for a in range(len(w)) for b in range(a + 2, len(w) + 1)]

@@ -152,7 +152,7 @@ def _segmenter(scores):
 
 
 def _bpe_uses(counts, rules: BPERules):
-    "How often the merges use each piece, once at least."
+    "How often the merges use each piece, at least once."
     ids = {p: i for i, p in enumerate(rules.pieces)}
     table, often = merge_table(rules.merges, piece2id=ids), [0] * len(ids)
     for pretoken, n in counts.items():
@@ -162,7 +162,7 @@ def _bpe_uses(counts, rules: BPERules):
 
 # %% ../../nbs/unigram/16_mingram.ipynb #484ceffb
 def _check_options(counts, specials, vocab_size, surplus, weight):
-    "Refuse what training cannot start from."
+    "Refuse pretokens and options that training cannot use."
     check_start(min(counts.values(), default=None), specials)
     check_limits(vocab_size=vocab_size)
     if invalid := [p for p in counts if not isinstance(p, str)]:

@@ -42,7 +42,7 @@ class Unigram(Model):
     "A Unigram model: pieces with scores, and what to do with the unknown."
 
     piece2id: dict  # piece → id
-    scores: list  # Natural-log probability of each piece, at the place of its id
+    scores: list  # Natural-log probability of each piece, at the index of its id
     unk_piece: str | None = None  # Piece for unknown characters; None refuses them, or spells them by bytes
     byte_fallback: bool = False  # Spell unknown characters by their bytes' pieces, if all of them exist
     unk_penalty: float = 10.0  # How far an unknown character is below the lowest score of an ordinary piece
@@ -158,9 +158,9 @@ class Unigram(Model):
 
     def with_ids(
         self,
-        piece2id: Mapping[str, int],  # Pieces that stay → their new ids, from 0 without gaps
+        piece2id: Mapping[str, int],  # Pieces that are kept → their new ids, from 0 without gaps
     ) -> Model:  # Each piece keeps its score and its kind
-        "The model with these of its pieces alone, under these ids."
+        "The model with only these of its pieces, under these ids."
         return replace(self, **kept_fields(self, piece2id, ("user_defined", "control")))
 
     def without_pieces(
@@ -195,10 +195,10 @@ def _byte_encoder(model, spans):
 # %% ../../nbs/unigram/12_model.ipynb #6508728a
 def kept_fields(
     model: Any,  # A model with scores
-    piece2id: Mapping[str, int],  # Pieces that stay → their new ids
+    piece2id: Mapping[str, int],  # Pieces that are kept → their new ids
     kinds: tuple,  # Names of the fields that list pieces of a kind
 ) -> dict:  # Fields of the smaller model
-    "What a model with fewer pieces, under other ids, consists of."
+    "The fields of a model with fewer pieces, under other ids."
     scores = [0.0] * (max(piece2id.values(), default=-1) + 1)
     for piece, id in piece2id.items():
         scores[id] = model.scores[model.piece2id[piece]]
@@ -223,7 +223,7 @@ def _prepare(model):
 def are_usual(
     piece2id: dict,  # piece → id
     scores: list,  # One for each id
-) -> bool:  # True: text, different ids from 0, and finite floats; False: each must be looked at
+) -> bool:  # True: text, different ids from 0, and finite floats; False: each must be checked
     "Whether pieces, ids and scores are of the usual types, without a loop in Python."
     ids = piece2id.values()
     return (
@@ -330,7 +330,7 @@ def _uncovered(char):
     return ValueError(
         "without unk_piece a text must consist of characters with pieces, got one where "
         f"the character {char!r} (U+{ord(char):04X}) has no piece that fits here; "
-        "pass unk_piece= or byte_fallback=True (with the pieces <0x00> to <0xFF>), or train with text that holds it"
+        "pass unk_piece= or byte_fallback=True (with the pieces <0x00> to <0xFF>), or train with text that contains it"
     )
 
 # %% ../../nbs/unigram/12_model.ipynb #739b4e86
@@ -451,7 +451,7 @@ def read_score(
 def spell_score(
     score: float,  # A number
 ) -> str | None:  # A decimal that every reader reads as it; None if there is none
-    "Write a number so that an exact reader and a hasty one read the same."
+    "Write a number so that exact and inexact readers read the same."
     if read_score(repr(score)) == score:
         return repr(score)
     from fractions import Fraction
@@ -473,7 +473,7 @@ def spell_score(
 # %% ../../nbs/unigram/12_model.ipynb #5df7cbd5
 def lasting_score(
     score: float,  # A score
-) -> float:  # The next one from it downwards that 32 bits hold and a file can hold for every reader
+) -> float:  # The next one from it downwards that 32 bits can represent and every reader reads exactly
     "Round a score so that it survives being written."
     value = struct.unpack("f", struct.pack("f", score))[0]
     while spell_score(value) is None:

@@ -21,7 +21,7 @@ def increase_ref(
     start: int,  # Where a piece of its best segmentation begins
     end: int,  # Where it ends
 ) -> int:  # Tokens more
-    "How many tokens a pretoken needs more if a piece is not used in one place."
+    "How many more tokens a pretoken needs if a piece is not used in one place."
 
     def cost(part):
         return len(fewest_tokens_ref(part, pieces))
@@ -55,7 +55,7 @@ def substring_seeds(
 
 # %% ../../nbs/unigram/15_pathpiece.ipynb #934c1b27
 def _dropped(increase, seeds, excess, shrinking):
-    "The seeds of the lowest increase: as many as are too many, or as a round may drop."
+    "The seeds of the lowest increase: the surplus, but no more than a round may drop."
     order = sorted(range(len(seeds)), key=lambda k: (increase[k], -k))
     return {seeds[k] for k in order[: max(1, min(excess, int(len(seeds) * shrinking)))]}
 
@@ -188,7 +188,7 @@ def pathpiece_train(
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     on_progress: Callable | None = None,  # Called as `on_progress(dropped, all, "dropping", dict)`
     # Called after each round as `on_round(seeds, numbers of those before it, increases, numbers of those dropped)`,
-    # and at the end with what stays
+    # and at the end with what remains
     on_round: Callable | None = None,
 ) -> list[str]:  # As `pathpiece_train_ref` gives them
     "PathPiece on arrays of arcs (Schmidt et al. 2024)."
@@ -229,7 +229,7 @@ def pathpiece_train(
 
 # %% ../../nbs/unigram/15_pathpiece.ipynb #bce3f834
 def _check_options(counts, specials, vocab_size, seed_size, max_piece_length, shrinking):
-    "Refuse what training cannot start from."
+    "Refuse pretokens and options that training cannot use."
     check_start(min(counts.values(), default=None), specials)
     check_limits(vocab_size=vocab_size, seed_size=seed_size, max_piece_length=max_piece_length)
     if invalid := [p for p in counts if not isinstance(p, str)]:

@@ -55,7 +55,7 @@ class Pieces(Model):
 
     piece2id: dict  # piece → id
     inference: str = "fewest_tokens"  # "longest_prefix", "longest_piece" or "fewest_tokens"
-    unk_piece: str | None = None  # Stands for a character that is no piece; None: it is an error
+    unk_piece: str | None = None  # Replaces a character that is not a piece; None: it is an error
     byte_fallback: bool = False  # Spell such a character by the pieces of its bytes
     control: tuple = ()  # Pieces that are never matched in text
 
@@ -119,7 +119,7 @@ class Pieces(Model):
         dropout: float | None = None,  # None: there are no merges to pass over
         rng: random.Random | None = None,  # Breaks ties of "fewest_tokens" at random
         seed: int | None = None,  # Not used
-    ) -> list[Token]:  # A character that is spelled by bytes has several, all in its place
+    ) -> list[Token]:  # A character that is spelled by bytes has several, all with its offsets
         "The tokens of one pretoken."
         refuse_dropout(self, dropout)
         pieces, _ = self._matched

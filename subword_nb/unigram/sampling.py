@@ -123,7 +123,7 @@ def sample_nbest(
     *,
     rng: random.Random | None = None,  # Random number generator; its state advances with each call
     seed: int | None = None,  # Seed of a generator for this call, instead of `rng`
-    # Nodes from left to right; logarithm of their probability among those that could come
+    # Nodes from left to right; logarithm of their probability among those that can be drawn
 ) -> tuple[list, float]:
     "Draw a segmentation as SentencePiece does for `nbest_size` and `alpha`."
     if isinstance(nbest_size, bool) or not isinstance(nbest_size, int) or nbest_size < -1:
@@ -204,7 +204,7 @@ def sample_rows_without_replacement(
     heap: list = [(-_gumbel(rng), next(order), 0.0, len(lattices), 0, None)]
     while heap and len(drawn) < k:
         key, _, p, row, end, rest = heapq.heappop(heap)
-        while row and not end:  # a lattice is done: on to the one before
+        while row and not end:  # a lattice is done: continue with the one before
             row -= 1
             end = len(lattices[row].text)
         if not end:

@@ -157,7 +157,7 @@ def _keys(letter, bounds, bits, k, key):
 # %% ../../nbs/unigram/04_seeds.ipynb #4f581938
 @entry("int64[:], int32[:], int64[:], int32[:], int64[:,:], int64, int64")
 def _sort(key, item, other_key, other_item, tally, m, digits):
-    "Sort m keys with their items, equal ones in the order they come; True: the result is in the other two arrays."
+    "Sort m keys with their items, equal ones in their old order; True: the result is in the other two arrays."
     tally[:] = 0
     for i in range(m):
         for d in range(digits):
@@ -210,7 +210,7 @@ def _undecided(key, item, m, rank, rest, k, step):
 
 # %% ../../nbs/unigram/04_seeds.ipynb #915c7e23
 def _letters(code):
-    "Each code point as its number, from 1, among those that occur; a number of bits that holds them."
+    "Each code point as its number, from 1, among those that occur; a number of bits that is large enough for them."
     import numpy as np
 
     number = np.zeros(int(code.max(initial=0)) + 1, np.int32)

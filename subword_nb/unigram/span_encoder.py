@@ -135,7 +135,7 @@ def unigram_tables(
 def model_content(
     model,  # A `Unigram` model
 ) -> list:  # Content for `stored_tables`
-    "All that the tables of a model follow from."
+    "Everything that determines the tables of a model."
     flags = model.unk_piece, bool(model.fuse_unk), bool(model.byte_fallback), bool(model.float32_sums)
     return [*model_vocabulary(model), lookup_key(model), model.unk_score, *flags]
 

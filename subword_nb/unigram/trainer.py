@@ -89,8 +89,8 @@ def removal_loss(
 def choose_survivors(
     loss: "np.ndarray",  # (n_pieces,) removal loss of each piece
     score: "np.ndarray",  # (n_pieces,) natural-log probability of each piece
-    required: "np.ndarray",  # (n_pieces,) bool, True for the pieces that stay in any case
-    size: int,  # How many pieces are to stay, the required ones included
+    required: "np.ndarray",  # (n_pieces,) bool, True for the pieces that are always kept
+    size: int,  # How many pieces to keep, the required ones included
 ) -> "np.ndarray":  # (n_pieces,) bool
     "Choose the pieces that survive a cut."
     import numpy as np
@@ -105,7 +105,7 @@ class Survivors(NamedTuple):
     "The pieces that are left, and all their places."
 
     prob: "np.ndarray"  # (n,) float64, their probabilities
-    required: "np.ndarray"  # (n,) bool, True for those that must stay
+    required: "np.ndarray"  # (n,) bool, True for those that must be kept
     edges: "Edges"  # The lattices of the corpus
 
 
@@ -142,7 +142,7 @@ def em_step(
 
 def prune(
     s: Survivors,  # The pieces
-    size: int,  # How many are to be left
+    size: int,  # How many pieces to keep
     *,
     threads: int | None = None,  # Number of threads; None: one per processor
 ) -> tuple[Survivors, float]:  # What is left; the loss of the corpus before, nats
@@ -355,7 +355,7 @@ FEW = 1000  # Characters (or bytes) of distinct pretokens below which nothing is
 
 
 def _start(texts, reserved, seed_size, max_piece_length, min_frequency):
-    "The seeds with their first probabilities, count·length shared out."
+    "The seeds with their first probabilities, in proportion to count·length."
     import numpy as np
 
     suffixes = suffix_array(texts, length=max_piece_length)
@@ -425,7 +425,7 @@ class _ProgressReporter:
         self.what = "suffixes"
         self.next = 0.0
 
-    def move(self, what, now, left):  # `left`: steps still to come
+    def move(self, what, now, left):  # `left`: remaining steps
         self.what = what
         self.now = now
         self.done += (100 - self.done) / (1 + left)
@@ -505,7 +505,7 @@ def _survivors(texts, pieces, prob):
 
 
 def _steps_left(now, size, shrinking_factor, steps):
-    "About how many steps are still to come."
+    "An estimate of the remaining steps."
     if now.last:
         return max(0, steps + 1 - now.step)
     excess = math.log(max(1, len(now.survivors.prob)) / max(1, size))

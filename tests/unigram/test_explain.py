@@ -463,7 +463,7 @@ def test_notes_of_sentencepiece():
     def note(kind, text):
         return explain_sentencepiece(model_of(pieces, kind), text).note
 
-    assert note("bpe", "ab<x>?") == "user-defined, kept whole: <x>; unused, taken apart again: ab; unknown: ?"
+    assert note("bpe", "ab<x>?") == "user-defined, kept whole: <x>; unused, split again: ab; unknown: ?"
     assert note("unigram", "ab<x>?") == "unknown: ?" and note("unigram", "ab") is None
     assert (
         note("char", "a<x>?")
