@@ -231,7 +231,7 @@ def place_tokens(
     *,
     dropout_rng: tuple | None = None,  # Probability of skipping a merge, and a random generator
 ) -> Placed:  # In order
-    "The tokens of a text with their places; each distinct word is looked at once, where that is the same."
+    "The tokens of a text with their places; each distinct word is encoded once, where the result is the same."
     if dropout_rng is not None or not c.places_by_word:
         return place_tokens_ref(c, text, dropout_rng=dropout_rng)
     out, n = Placed([], [], [], []), 0
@@ -303,7 +303,7 @@ def _with_places(found, places):
 
 
 def _open_end(c, units, rows, places, data, end, dropout_rng):
-    "Join the last tokens of a text with the bytes behind it, as `encode` does."
+    "Join the last tokens of a text with the bytes after it, as `encode` does."
     ids = [[i for i, _, _ in row] for row in rows]
     n, rest = open_pretoken(c.parts, units, ids, data[end:])
     taken, behind = sum(map(len, ids)) - n, [(k, k + 1) for k in range(end, len(data))]
@@ -335,7 +335,7 @@ def encode_aligned(
     *,
     dropout_rng: tuple | None = None,  # Probability of skipping a merge, and a random generator
     place: Callable = place_tokens,  # What finds tokens and their places
-    # Of the text alone: no special tokens, not cut, not filled; its byte offsets are worked out when it is
+    # Of the text alone: no special tokens, not truncated, not padded; its byte offsets are worked out when it is
     # finished
 ) -> Encoding:
     "The tokens of one text and their places."
@@ -411,7 +411,7 @@ def finish(
     add_special_tokens: bool = True,  # Apply the post-processor
     truncation: Truncation | None = None,  # The limit, or None
 ) -> Encoding:  # One sequence
-    "Cut one or two texts to the limit and put them together."
+    "Truncate one or two texts to the limit and join them."
     wide = not all(w.isascii() for t in texts for w in _words(t))
     if wide:
         encodings = [replace(e, offsets_bytes=[(k * _FAR,) * 2] * len(e)) for k, e in enumerate(encodings, 1)]
@@ -535,7 +535,7 @@ def _encoded(c, texts, pairs, is_pretokenized, disallowed_special, dropout_rng, 
 
 
 def _finished(c, encoded, add_special_tokens, truncation, padding):
-    "Texts with their encodings as they leave the tokenizer: cut, put together, filled up."
+    "Texts with their final encodings: truncated, joined, padded."
     rows = finish_batch(c, encoded, add_special_tokens=add_special_tokens, truncation=truncation)
     return rows if padding is None else pad_batch(rows, padding)
 

@@ -85,7 +85,7 @@ class ForbiddenSpelling(Exception):
     def __init__(
         self,
         *,
-        what: str = "a block holds a forbidden spelling",  # The message
+        what: str = "a block contains a forbidden spelling",  # The message
     ):
         super().__init__(what)
 
@@ -150,7 +150,7 @@ def blocks_of(
         yield from _without_forbidden([joined], forbidden)
 
 # %% ../../nbs/pipeline/08_blocks.ipynb #5a1c3b1c
-_LONG = 1 << 12  # From so many bytes on, kernels search faster than `bytes`
+_LONG = 1 << 12  # From this number of bytes on, kernels search faster than `bytes`
 
 
 def _without_forbidden(blocks, forbidden):
@@ -546,7 +546,7 @@ def encode_stream(
     *,
     # Check the bytes: UTF-8, with as many separators as the `IdBuffer` expects
     checked: bool = False,
-    longest: int | None = None,  # Bytes that may be held while no span ends; None: any number
+    longest: int | None = None,  # Bytes that may be stored while no span ends; None: any number
 ) -> Iterator[int]:  # After each block with spans, the number of ids in the `IdBuffer`
     "Encode blocks into an `IdBuffer`."
     from subword_nb.core.span_cache import encode_spans, feed
@@ -569,7 +569,7 @@ def encode_stream(
         ended = place + int(starts[k]) - int(starts[0])
         j = 0
         while j < k:
-            stop = min(k, j + SIZES.block)  # more only behind a long span
+            stop = min(k, j + SIZES.block)  # more only after a long span
             j = encode_spans(
                 buffer,
                 starts,

@@ -266,7 +266,7 @@ def chat(
     count: bool = False,  # Return `ChatCounts`
     # True: words from outside may contain commands; or the roles whose words may
     trusted: bool | Collection[str] = False,
-    # The oldest turns are left out, with a warning, until there are at most so many tokens
+    # The oldest turns are left out, with a warning, until there are at most this many tokens
     max_length: int | None = None,
     **template_kwargs,  # Other variables of the template
 ) -> Any:  # Ids; or the result that the options above request

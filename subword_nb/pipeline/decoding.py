@@ -173,7 +173,7 @@ _FEW_BYTE_IDS, _FEW_IDS = 800, 64
 
 
 def _as_ids(ids):
-    "A list or a one-dimensional array as an array of uint32; None if it holds anything but ids."
+    "A list or a one-dimensional array as an array of uint32; None if it contains anything but ids."
     import numpy as np
 
     if not isinstance(ids, np.ndarray):
@@ -181,7 +181,7 @@ def _as_ids(ids):
             found = np.frombuffer(array("I", ids), np.uint32)
         except (OverflowError, TypeError):
             return None
-        # a bool is no id; asking all ids for their types would take longer than decoding them
+        # a bool is no id; checking the types of all ids would take longer than decoding them
         small = np.flatnonzero(found < 2).tolist()
         return found if set(map(type, map(ids.__getitem__, small))) <= {int} else None
     if ids.ndim != 1 or ids.dtype.kind not in "iu":

@@ -188,7 +188,7 @@ def choose_fast_path(
     return quick
 
 # %% ../../nbs/pipeline/10_encoder.ipynb #5a6b51f5
-# Not empty when a bulk call has brought the kernels into memory; no lock guards it, so a fork at any moment leaves it whole
+# Not empty when a bulk call has brought the kernels into memory; no lock guards it, so a fork at any moment leaves it consistent
 _loaded: dict[str, bool] = {}
 
 
@@ -287,7 +287,7 @@ class Encoder(Compiled):
             from subword_nb.core import jit
 
             if not jit.ready():
-                return None  # asked again by the next call: a library may be in the making
+                return None  # checked again by the next call: a library may be under construction
             from subword_nb.pipeline.runs import BulkTier
 
             spans = self.plan.byte_spans
@@ -444,7 +444,7 @@ class Encoder(Compiled):
         cut = self.parts.truncation
         if cut is None or pairs is not None:
             return rows
-        n = cut.max_length + 1  # one id more tells that there are too many
+        n = cut.max_length + 1  # one id more shows that there are too many
         return [row[:n] if cut.direction == "right" else row[-n:] for row in rows]
 
     def _finished(self, rows, n, pairs, add_special_tokens):
@@ -653,7 +653,7 @@ class Engine(EngineParts):
         if name in ("post_processor", "truncation", "padding"):
             changed = made.changed(name, value)
             post = changed.parts.post_processor
-            # not at construction: a file may hold an invalid stride that is never used
+            # not at construction: a file may contain an invalid stride that is never used
             check_stride(changed.parts.truncation, n_added=post.n_added(False) if post else 0)
         else:
             changed = made.without_tables()

@@ -497,7 +497,7 @@ class Truncation:
         path: str = "truncation",  # Path of the block in the file, for errors
         # Takes the paths of keys that the component does not have; None: a warning names them
         ignored: list | None = None,
-    ) -> "Truncation|None":  # None where there is none
+    ) -> "Truncation|None":  # None if there is none
         "Truncation from the options of a file."
         if d is None:
             return None
@@ -572,7 +572,7 @@ class Padding:
         path: str = "padding",  # Path of the block in the file, for errors
         # Takes the paths of keys that the component does not have; None: a warning names them
         ignored: list | None = None,
-    ) -> "Padding|None":  # None where there is none
+    ) -> "Padding|None":  # None if there is none
         "Padding from the options of a file."
         if d is None:
             return None

@@ -185,7 +185,7 @@ class BulkTier:
         text,  # As for `safe_cuts`
         size: int,  # Least distance between two cuts, in characters or bytes
     ) -> list[int]:  # Positions in order, the end of the text last
-        "Where a long text can be cut for this tokenizer, whose scanner knows safe cuts."
+        "Where a long text can be cut for this tokenizer, whose scanner has safe cuts."
         assert self.spans.scanner.safe_cut_regex is not None  # callers check this first
         return safe_cuts(text, size, self.spans.scanner.safe_cut_regex, matcher=self.matcher)
 
@@ -381,7 +381,7 @@ def _join_texts(data, bounds, prefix, opened, o, out):
 
 
 def _packed_blocks(data, bounds, dummy_prefix, separators):
-    "Blocks of texts that lie next to each other, with separators and dummy prefixes inserted."
+    "Blocks of adjacent texts, with separators and dummy prefixes inserted."
     whole, prefix = np.frombuffer(data, np.uint8), np.zeros(0, np.uint8)
     if dummy_prefix:
         prefix = np.frombuffer(dummy_prefix.prefix, np.uint8)
@@ -406,7 +406,7 @@ def encode_packed(
     data: bytes,  # UTF-8: the texts, one after the other
     bounds: np.ndarray,  # (n + 1,) int64: text k is data[bounds[k]:bounds[k + 1]]
 ) -> Ragged:  # Ids and bounds, as from `encode_texts`
-    "Encode texts that lie next to each other in memory, without an object for each."
+    "Encode texts that are adjacent in memory, without an object for each."
     spans = bulk.spans
     is_plain = bulk.simple and len(bounds) > 1 and not any(word in data for word in spans.forbidden_bytes)
     if is_plain and bulk.matcher:

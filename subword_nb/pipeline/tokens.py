@@ -51,7 +51,7 @@ def tokens_ref(
     model,  # A BPE, WordPiece, Unigram or WordLevel model; its dropout is not used
     pretoken: str,  # One pretoken
 ) -> list[Token]:  # In order
-    "The tokens of a pretoken, with the offsets of every symbol carried along."
+    "The tokens of a pretoken, with the offsets of every symbol."
     if model.has_merges:
         return _bpe_ref(model, pretoken)
     if not model.has_lattice:

@@ -58,25 +58,25 @@ class Aligned(NamedTuple):
         *,
         skip: int = 0,  # Number of characters dropped before the first change
     ) -> "Aligned":  # The changed text
-        "Apply changes, and carry the spans along."
+        "Apply changes to the text and its spans."
         return apply_changes(self, changes, skip=skip)
 
 # %% ../../nbs/text/01_alignment.ipynb #6a162339
 def as_aligned(
     text: str | Aligned,  # Any text; an aligned one is passed through
 ) -> Aligned:  # The same, with spans
-    "A text that nothing has been done to yet."
+    "A text without changes."
     return text if isinstance(text, Aligned) else Aligned(text)
 
 # %% ../../nbs/text/01_alignment.ipynb #fd099970
 def apply_changes(
     aligned: Aligned,  # The text before the changes
-    # (character, n) in order: n = 0 replaces, n > 0 inserts, n < 0 replaces one and swallows -n more
+    # (character, n) in order: n = 0 replaces, n > 0 inserts, n < 0 replaces one and absorbs -n more
     changes: Iterable,
     *,
     skip: int = 0,  # Number of characters dropped before the first change
 ) -> Aligned:  # The changed text
-    "Apply changes, and carry the spans along."
+    "Apply changes to the text and its spans."
     char_spans = aligned.char_spans()
     text, spans = [], []
     here = skip

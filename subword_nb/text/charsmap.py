@@ -218,7 +218,7 @@ def prefixes(
             yield length, _at(units, place) & 0x7FFFFFFF
 
 # %% ../../nbs/text/02_charsmap.ipynb #6db5e341
-NESTED = 32  # Keys that begin at one place and are looked at
+NESTED = 32  # Maximum number of keys at one place that are examined
 NESTED_SPELLINGS = 64  # The same for spellings that SentencePiece protects
 
 
@@ -745,7 +745,7 @@ DROPPED = "".join(map(chr, (*range(1, 9), 0xB, *range(0xE, 0x20), 0x7F, 0x8F, 0x
 def nmt_rules(
     rules: Mapping[str, str],  # Key → replacement
 ) -> dict[str, str]:  # With the rules for machine translation
-    "Make spaces of what separates unseen, drop controls, and leave the full-width tilde alone."
+    "Make spaces of what separates unseen, drop controls, and do not change the full-width tilde."
     more = {**rules, **dict.fromkeys(SPACES, " "), **dict.fromkeys(DROPPED, "")}
     return without_redundant({key: text for key, text in more.items() if key != "\uff5e"})
 

@@ -334,7 +334,7 @@ _INSIDE = 4  # No match yet, after a gap
 
 
 def _begin(auto, symbol, gap, joined):
-    "Where a symbol leads when no match is going on, and its bits."
+    "Where a symbol leads when no match is in progress, and its bits."
     if symbol == auto.end:
         return (-1, _RESTART), _EMIT | _STOP
     after = auto.table[0][symbol][0]
@@ -359,7 +359,7 @@ def _follow(auto, state, symbol, joined):
 
 # %% ../../nbs/text/12_dfa.ipynb #11fec01d
 def _certain(auto):
-    "The states whose threads match in the end, whatever comes."
+    "The states whose threads match in the end, whatever follows."
     before = [[] for _ in auto.table]
     lost = [k for k, row in enumerate(auto.table) if any(not match and after < 0 for after, match in row)]
     for k, row in enumerate(auto.table):
@@ -402,7 +402,7 @@ def _scan(buf, n, last, starts, ascii, pages, flat, table, kinds, shift):
     state, bits = np.uint64(0), np.uint64(shift)
     k = np.uint64(0)
     place = np.empty(2, np.uint64)
-    again, most = np.uint64(0), np.uint64(64 * n + 65536)  # bytes that are looked at once more
+    again, most = np.uint64(0), np.uint64(64 * n + 65536)  # bytes that are examined again
     while True:
         c, width = buf[at], np.uint64(1)
         if c < 128:

@@ -80,9 +80,9 @@ _KINDS = {"Lu": 1, "Lt": 1, "Ll": 2, "Lm": 3, "Lo": 3, "M": 4, "N": 5, "White_Sp
 
 @prepared
 def kind_table() -> np.ndarray:  # (64 * pages,) uint16: a page, a class, or 8 + the page of the fourth byte
-    "Classes of all characters that are not ASCII, to be asked with the bytes of UTF-8 as they stand."
+    "Classes of all characters that are not ASCII, indexed directly by the bytes of UTF-8."
     rows = np.zeros((0x110000 >> 6, 64), np.uint16)
-    first = np.zeros(4096, np.uint16)  # 64 pages, asked with the first two bytes
+    first = np.zeros(4096, np.uint16)  # 64 pages, selected by the first two bytes
     pages = {}
 
     def page(row):
@@ -149,7 +149,7 @@ def _fill(buf, i, planes, o, rows, kinds):
 @kernel
 def _write(planes, o, rows, i, end, starts, k):
     "Write the places of the bits of some rows to starts[k:], up to the text's end; returns the new k."
-    # up to 15 entries behind are overwritten
+    # up to 15 entries after the last are overwritten
     for _ in range(rows):
         x = planes[o + _OUT]
         if end - i < _U64:
@@ -196,14 +196,14 @@ def _suffixes(buf, i, fold):
 
 @kernel
 def _ends(two, two0, three, three0):
-    "Behind contractions of two bytes and of three."
+    "After contractions of two bytes and of three."
     return two << _U2 | two0 >> _U62 | three << _U3 | three0 >> _U61
 
 
 @kernel
 def _before_solid(w, tail, solid, tail2, solid2):
     "Leads of spaces (of w) right before a character that is none."
-    # tail: the bytes of spaces behind their first; solid: the bytes of no space; tail2, solid2: in the next row
+    # tail: the bytes of spaces after their first; solid: the bytes of no space; tail2, solid2: in the next row
     if tail | tail2 & _U3 == _U0:
         return w & _above(solid, solid2, _U1)
     one = _above(tail, tail2, _U1)
@@ -252,7 +252,7 @@ def _gpt2_rows(buf, i, planes, o, rows):
 # %% ../../nbs/text/13_gpt_scanners.ipynb #65b00edc
 @kernel
 def _threes_wide(x, inside, count):
-    "As `_threes`, one number (of x) after the other, whatever their widths; inside: a number stands before."
+    "As `_threes`, one number (of x) after the other, whatever their widths; inside: a number precedes."
     out = _U0
     while x:
         bit = x & (~x + _U1)
@@ -341,7 +341,7 @@ def _eaten(x, marks, lines, breaks, tail, plain, run0, taken0, first0):
 
 @kernel
 def _sign_row(buf, i, planes, o, cased):
-    "Signs, and what they take: marks inside a run (if cased) and new lines after it."
+    "Signs, and what they include: marks inside a run (if cased) and new lines after it."
     b = o - _ROW
     breaks = mask_equal(buf, i, 10) | mask_equal(buf, i, 13)
     tail = planes[o + _TAIL]
@@ -370,7 +370,7 @@ def _sign_row(buf, i, planes, o, cased):
 # %% ../../nbs/text/13_gpt_scanners.ipynb #3b7e723e
 @kernel
 def _space_row(buf, i, planes, o, kinds, tailed):
-    "The spaces that begin a span: the first of a run, the last one before another character, the first behind the last new line."
+    "The spaces that begin a span: the first of a run, the last one before another character, the first after the last new line."
     before, behind = o - _ROW, o + _ROW
     spaces = planes[o + _SPACE]
     ends = planes[o + _END]

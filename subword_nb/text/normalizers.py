@@ -181,7 +181,7 @@ class Lowercase(_Table):
 
 @record(frozen=True)
 class StripAccents(_Table):
-    "Drop combining marks; precomposed letters are left as they are."
+    "Drop combining marks; precomposed letters are not changed."
 
     _table = UNMARKED
 
@@ -456,7 +456,7 @@ class Callable(Normalizer):
 # %% ../../nbs/text/08_normalizers.ipynb #b14f1581
 def normalize_word(
     norm: Normalizer,  # A normalizer
-    word: str,  # A part of a text, worked on alone
+    word: str,  # A part of a text, processed separately
     *,
     what: str = "a normalizer",  # Subject of the error message
 ) -> str:  # The normalized part

@@ -133,7 +133,7 @@ class Model(Protocol):
     end_of_word_suffix: str = ""  # Suffix of pieces that end their pretoken
     user_defined: tuple = ()  # Pieces that are preferred to others
     control: tuple = ()  # Pieces that are never matched in text
-    unused: tuple = ()  # Pieces that are taken apart again if merging makes them
+    unused: tuple = ()  # Pieces that are split again if merging makes them
     dropout: float | None = None  # Probability of dropping a merge; None: encoding is deterministic
     drops_merges: ClassVar[bool] = False  # Do `encode` and `tokens` have the argument `dropout`?
     has_merges: ClassVar[bool] = False  # Is there a list of merge rules, `merges`?
@@ -242,7 +242,7 @@ class Model(Protocol):
         self,
         piece2id: Mapping[str, int],  # Remaining pieces → their new ids
     ) -> "Model|None":  # None: it cannot be made smaller in this form
-        "The model with these of its pieces alone, under these ids."
+        "The model with only these of its pieces, under these ids."
         return None
 
     def joins(self) -> Joins | None:  # None: any neighbours may be joined, or nothing is known
@@ -691,7 +691,7 @@ def trainer_laws(
     again = trainer(counts, vocab_size, special_tokens=special_tokens).model
     pieces = sorted(model.piece2id, key=model.piece2id.__getitem__)
     _check(again.piece2id == model.piece2id, "the vocabulary is the same each time", pieces[:10])
-    _check(len(pieces) <= vocab_size, "there are no more pieces than asked for", vocab_size, len(pieces))
+    _check(len(pieces) <= vocab_size, "there are no more pieces than requested", vocab_size, len(pieces))
     numbers = [model.piece2id[piece] for piece in pieces]
     _check(numbers == [*range(len(pieces))], "ids are 0, 1, 2 and so on", numbers[:10])
     first = pieces[: len(special_tokens)]

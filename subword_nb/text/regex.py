@@ -154,7 +154,7 @@ class _Timed:
         try:
             return regex.compile(self.source)
         except (regex.error, RecursionError) as e:
-            what = getattr(e, "msg", "its groups lie too deep")
+            what = getattr(e, "msg", "its groups are nested too deeply")
             raise ValueError(
                 f"pattern must be one that the package regex compiles, got {self.name[:60]!r}: {what}"
             ) from None
@@ -183,7 +183,7 @@ class _Timed:
 
 
 def _is_known(pattern):
-    "Is this a pattern that has been looked at by a human?"
+    "Is this a pattern that was checked by hand?"
     return pattern in PATTERNS.values() or pattern == PATTERNS["cl100k"].replace("{1,3}+", "{1,3}")
 
 # %% ../../nbs/text/06_regex.ipynb #bd85fcb9
@@ -379,7 +379,7 @@ def _findall(self, text):
     ends = list(accumulate(map(len, pieces)))
     if masked is None or not ends or ends[-1] != len(text) or "" in pieces:
         if masked is not None:
-            self.gaps = True  # a pattern that has left something out once is not asked to cover again
+            self.gaps = True  # a pattern that has left something out once is no longer assumed to cover texts
         return [text[a:b] for a, b in _spans(self, text)]
     for k in {bisect_right(ends, m.start()) for m in _ASTRAL.finditer(text)}:
         pieces[k] = text[ends[k] - len(pieces[k]) : ends[k]]

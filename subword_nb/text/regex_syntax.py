@@ -24,7 +24,7 @@ def word_set(
     onig: bool = False,  # Oniguruma's; False: Rust's, which is Unicode's
     in_class: bool = False,  # Is it in brackets? Oniguruma's table outside of them has six more signs
 ) -> tuple:  # Canonical ranges
-    r"The set behind \w."
+    r"The set that \w means."
     word = code_point_ranges("Word")
     if not onig:
         return tuple(word)
@@ -148,7 +148,7 @@ def _asked(plain, block):
 # %% ../../nbs/text/04_regex_syntax.ipynb #135aad78
 @lru_cache(1000)
 def _borrowed(plain, onig):
-    "The code points of a property that only `regex` knows; none if it may not be asked, or has none of the pinned version."
+    "The code points of a property that only `regex` knows; none if the name is not allowed, or has none in the pinned version."
     if re.match(_UNSTABLE, plain) or re.match(_NO_ONIG if onig else _NO_RUST, plain):
         return ()
     import regex
@@ -264,7 +264,7 @@ class _Scan(_Source):
 
 # %% ../../nbs/text/04_regex_syntax.ipynb #e7c81efa
 def _property_escape(s, negated, at, in_class):
-    r"The set behind \p{name}, \pL or \P{name}."
+    r"The set that \p{name}, \pL or \P{name} means."
     m = s.match(r"\{(\^?)([^{}]+)\}|()([A-Z])")
     if not m:
         raise s.error(r"\p needs a property name in braces", at)

@@ -33,7 +33,7 @@ def _class(ranges):
 
 @cache
 def _inert(version=unicodedata.unidata_version):
-    "The characters that normal forms leave alone, for a Python with some Unicode version."
+    "The characters that normal forms do not change, for a Python with some Unicode version."
     newer = [int(n) for n in version.split(".")] > [int(n) for n in UNICODE_VERSION.split(".")]
     return _class(_YOUNG + "".join(f" {a:X}-{b - 1:X}" for a, b in code_point_ranges("Cn") if newer))
 
@@ -116,7 +116,7 @@ _parts = cache(_Parts)
 
 @lru_cache(1 << 16)
 def _composed(a, b):
-    "What two characters compose to; None if they stay apart."
+    "What two characters compose to; None if they do not compose."
     if _inert().match(a) or _inert().match(b):
         return None
     one = unicodedata.normalize("NFC", a + b)
@@ -377,6 +377,6 @@ UNMARKED = CharTable(lambda ch: "" if is_mark(ch) else ch)
 def drop_marks(
     text: str,  # Any text; decomposed if accents are to be removed
 ) -> str:  # Without combining marks
-    "Drop all combining marks; precomposed letters are left as they are."
+    "Drop all combining marks; precomposed letters are not changed."
     _check_text(text)
     return text if text.isascii() else UNMARKED.translate(text)

@@ -193,7 +193,7 @@ def _scan_words(ranges, pages, flat, alike, buffer, n, last, starts):
 
 # %% ../../nbs/text/14_word_scanners.ipynb #41479b84
 def _byte_class(members):
-    "A class of a regular expression that holds some bytes."
+    "A class of a regular expression that contains some bytes."
     return b"[" + b"".join(re.escape(bytes([b])) for b in members) + b"]"
 
 
@@ -242,7 +242,7 @@ def space_scanner() -> Scanner:  # Spaces (U+0020, U+2581) with what follows, up
 # %% ../../nbs/text/14_word_scanners.ipynb #7472e48c
 @entry("uint8[:], int64, bool, uint32[:]")
 def _scan_safe(buffer, n, last, starts):
-    "The starts of what lies between safe places; see `Scanner`."
+    "The starts of the spans between safe places; see `Scanner`."
     i, end = np.uint64(HEAD), np.uint64(HEAD) + np.uint64(n)
     k = np.int64(0)
     while i < end:
@@ -260,12 +260,12 @@ def _scan_safe(buffer, n, last, starts):
     return _finish(starts, k, end, last)
 
 # %% ../../nbs/text/14_word_scanners.ipynb #9d75a1c2
-def safe_scanner() -> Scanner:  # What lies between safe places; see `cut_words`
+def safe_scanner() -> Scanner:  # The spans between safe places; see `cut_words`
     "Cut before each space between two ASCII letters or digits."
     return Scanner("safe places", _scan_safe, rb"[A-Za-z0-9](?= [A-Za-z0-9])")
 
 # %% ../../nbs/text/14_word_scanners.ipynb #8afefd8e
-# What becomes of a character. SPACED: a space before and behind; CONTEXTUAL: its neighbours matter, or it is not assigned
+# What becomes of a character. SPACED: a space before and after; CONTEXTUAL: its neighbours matter, or it is not assigned
 SAME, GONE, SPACED, CONTEXTUAL, CHANGED = range(5)
 
 
@@ -474,14 +474,14 @@ def _char_map(steps):
 def char_map(
     norm: "Normalizer | None",  # A normalizer; None changes nothing
 ) -> CharMap | None:  # None where a text cannot be normalized character by character
-    "What becomes of each character alone."
+    "The result for each character alone."
     steps = _steps(norm)
     return None if steps is None else _char_map(steps)
 
 # %% ../../nbs/text/14_word_scanners.ipynb #63408187
 @cache
 def _ranges(pattern):
-    "The code points that a class of characters holds."
+    "The code points that a class of characters contains."
     return read_pattern(pattern)[0][0]
 
 
