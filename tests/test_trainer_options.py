@@ -32,9 +32,9 @@ def test_the_visible_alphabet_means_bytes():
     for alphabet in (list(BYTE2CHAR), sorted(BYTE2CHAR), "bytes", [bytes([b]) for b in range(256)]):
         assert Tokenizer.train(TEXT, vocab_size=280, initial_alphabet=alphabet).model == wanted
     for doubtful in (["é"], list(BYTE2CHAR)[:200], ["a", "Ġ"]):
-        with pytest.raises(ValueError, match="may be the character or stand for the byte"):
+        with pytest.raises(ValueError, match="may be the character or represent the byte"):
             Tokenizer.train(TEXT, vocab_size=280, initial_alphabet=doubtful)
-    with pytest.raises(ValueError, match="may be the character or stand for the byte"):
+    with pytest.raises(ValueError, match="may be the character or represent the byte"):
         Tokenizer.train(TEXT, vocab_size=280, initial_alphabet=[*BYTE2CHAR, "€"])
     assert (
         Tokenizer.train(TEXT, vocab_size=280, initial_alphabet=["é".encode()[:1], "a", " "]).piece2id["Ã"]

@@ -135,7 +135,7 @@ class _Run:
         self.ids, self.offsets = np.empty(capacity, np.uint32), np.empty((capacity, 2), np.int64)
 
     def _reserve(self, capacity):
-        "Reserve capacity for so many tokens."
+        "Reserve capacity for this number of tokens."
         import numpy as np
 
         n = int(self.state[0])
@@ -413,7 +413,7 @@ def _numbered(places, bulk, work):
 
 
 def _placed(places, bulk, texts, before=0):
-    "The tokens of texts one after the other, after so many special ones, and where those of each text end."
+    "The tokens of texts one after the other, after this number of special ones, and where those of each text end."
     items = [_items(bulk, text) if text else [] for text in texts]
     parts, opens = [], []
     for text, row in zip(texts, items, strict=True):

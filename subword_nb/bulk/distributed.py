@@ -475,7 +475,7 @@ def _make_place(out, parts, run, overwrite):
     records = [name for name in there if name == MANIFEST or name[:1] == "_" and name[-5:] == ".json"]
     if there and "_work" not in there and not records:
         raise ValueError(
-            f"out must be an empty folder or one of shards, got {out}, which holds something else; pass the name of a new one"
+            f"out must be an empty folder or one of shards, got {out}, which contains something else; pass the name of a new one"
         )
     found, manifest = _known(out)
     other = {}
@@ -524,7 +524,7 @@ def encode_parts(
     *,
     # "bin" (raw numbers, with bounds beside them) or "parquet" (a list per document)
     format: str = "bin",
-    dtype: str | None = None,  # "uint16" or "uint32"; None: the smaller one that holds all ids
+    dtype: str | None = None,  # "uint16" or "uint32"; None: the smaller one that fits all ids
     # Between the documents of a text file; None: a file is a document
     separator: str | bytes | None = None,
     field: str = "text",  # Key of the text in a line of JSON, or column of a table

@@ -52,7 +52,7 @@ def cut_documents_ref(
 
 # %% ../../nbs/bulk/14_encode_files.ipynb #5fb42911
 class Cut(NamedTuple):
-    "Documents found in a stream of blocks, or a section of one that is too long to hold."
+    "Documents found in a stream of blocks, or sections of one that is too long for memory."
 
     docs: list[bytes]  # Whole documents; or a single section
     whole: bool  # False for a section that is not the last of its document
@@ -159,7 +159,7 @@ def is_json_lines(
 
 # %% ../../nbs/bulk/14_encode_files.ipynb #9758f2c4
 def _located(run, item):
-    "The documents of an item, each with where it begins."
+    "The documents of an item, each with its position."
     at, width = item.cut.start, len(run.separator or b"")
     if is_json_lines(item.path):
         width = 1
@@ -519,7 +519,7 @@ def encode_files(
     *,
     # "npy", "bin" (raw numbers), "arrow" or "parquet" (a list per document); None: from the file's name
     format: str | None = None,
-    dtype: str | None = None,  # "uint16" or "uint32"; None: the smaller one that holds all ids
+    dtype: str | None = None,  # "uint16" or "uint32"; None: the smaller one that fits all ids
     # Between the documents of a text file; None: a file is a document
     separator: str | bytes | None = None,
     field: str = "text",  # Key of the text in a line of JSON

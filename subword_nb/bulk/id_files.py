@@ -77,7 +77,7 @@ _BATCH = 1 << 20  # Ids in a record batch or row group; only a longer document h
 
 
 def need_pyarrow() -> Any:  # The module
-    "Import pyarrow; an ImportError that says how to install it."
+    "Import pyarrow; an ImportError that explains how to install it."
     try:
         import pyarrow
     except ImportError:
@@ -370,7 +370,7 @@ def _open_log(folder):
     "Open a journal in its folder, which is created if needed; an error for a folder with other contents."
     if folder.exists() and not (folder / LOG).exists() and any(folder.iterdir()):
         raise ValueError(
-            f"{folder} must be missing or hold a journal, got a folder that holds something else; remove it, or name another output"
+            f"{folder} must be missing or contain a journal, got a folder that contains something else; remove it, or name another output"
         )
     folder.mkdir(exist_ok=True)
     return open(folder / LOG, "a+b")

@@ -244,7 +244,7 @@ def checksum(
 
 
 def write_record(
-    folder: Path,  # Where the shard is
+    folder: Path,  # The folder of the shard
     k: int,  # Its number
     shard: Shard,  # Its description
 ):
@@ -253,7 +253,7 @@ def write_record(
 
 # %% ../../nbs/bulk/13_shards.ipynb #463dcba6
 def read_record(
-    folder: Path,  # Where the shard is
+    folder: Path,  # The folder of the shard
     k: int,  # Its number
 ) -> Shard | None:  # None if it is missing or damaged
     "Read the record of a shard."
@@ -280,7 +280,7 @@ def sync_folder(
 
 # %% ../../nbs/bulk/13_shards.ipynb #748e2aee
 def write_manifest(
-    folder: Path,  # Where all shards are
+    folder: Path,  # The folder with all shards
     shards: list,  # A `Shard` for each, in order
 ) -> Manifest:  # As written
     "Write the manifest of a complete folder."
@@ -499,7 +499,7 @@ class Fault(NamedTuple):
 
 
 def shard_fault(
-    folder: Path,  # Where it is
+    folder: Path,  # The folder
     shard: Shard,  # Its record
 ) -> Fault | None:  # None: every byte is unchanged
     "Compare a shard with its record."
@@ -556,5 +556,5 @@ def _invalid_rows(folder, manifest, k):
     except ValueError as e:
         return Fault(files[0][0], "damaged", str(e))
     if (bounds[1:] < bounds[:-1]).any():
-        return Fault(files[-1][0], "damaged", "its bounds go backwards")
+        return Fault(files[-1][0], "damaged", "its bounds decrease")
     return None

@@ -229,7 +229,7 @@ def _characters(text):
 
 
 def _new_cut(held, seen, quick):
-    "The last cut of the held bytes, whose first `seen` had none before more were read; 0: there is none."
+    "The last cut of the stored bytes, whose first `seen` had none before more were read; 0: there is none."
     start = max(0, seen - 16)  # the characters around a position decide
     while start and held[start] & 0xC0 == 0x80:
         start -= 1

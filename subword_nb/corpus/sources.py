@@ -118,7 +118,7 @@ def _sorted_out(folder, names):
     taken, skipped = [n for n in names if _known(str(n))], [str(n) for n in names if not _known(str(n))]
     if not taken:
         raise FileNotFoundError(
-            f"{folder} holds no file that is text by its "
+            f"{folder} contains no file that is text by its "
             f"suffix{f' (skipped: {_kinds(skipped)})' if skipped else ''}; "
             f"name files of other kinds with a pattern, such as '{str(folder).rstrip('/')}/**/*.dat'"
         )
@@ -385,7 +385,7 @@ def _read_texts(source):
             break
         try:
             docs += [text.encode() for text in group]
-        except UnicodeEncodeError:  # the general path says in which document
+        except UnicodeEncodeError:  # the general path reports in which document
             break
         n += len(group)
         size += sum(map(len, docs[-len(group) :])) + 8 * len(group)
@@ -409,7 +409,7 @@ def _refuse_names(source):
 
     if isinstance(source, (list, tuple)) and source and all(map(is_name, source)):
         raise ValueError(
-            "source must say whether a list holds texts or names, got texts that all name files, "
+            "source must make clear whether a list contains texts or names, got texts that all name files, "
             f"such as {source[0]!r}; to read the files pass files(...) or Path objects, "
             "and to use the names as texts iter([...])"
         )
@@ -574,7 +574,7 @@ class Corpus:
         source,
         *,
         # Column, or field of JSON lines, with the text; "a.b" is b within a. None: "text", or the only one
-        # that holds text
+        # that contains text
         field: str | None = None,
         # Bytes that are not UTF-8: "strict" raises an error, "replace" inserts U+FFFD, "ignore" drops
         errors: str = "strict",

@@ -111,7 +111,7 @@ class Checkpoint:
         elif some := next(self.folder.iterdir(), None):
             raise ValueError(
                 "checkpoint must be a folder that a run made, or an empty one, "
-                f"got {self.folder}, which holds {some.name!r}; name a folder that is empty or does not exist"
+                f"got {self.folder}, which contains {some.name!r}; name a folder that is empty or does not exist"
             )
         else:
             data = json.dumps(self.facts, indent=1).encode()

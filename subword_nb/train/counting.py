@@ -368,7 +368,7 @@ def _collected(respell, data, bounds, counts):
 
 
 def _groups(bounds, size):
-    "Rows in groups of about so many bytes: the first of each, and the one after its last."
+    "Rows in groups of about this number of bytes: the first of each, and the one after its last."
     import numpy as np
 
     a = 0

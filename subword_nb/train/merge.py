@@ -70,7 +70,7 @@ def _mixed(scores):
 
 # %% ../../nbs/train/09_merge.ipynb #9b4039d2
 def merge(
-    tok: "_Tok",  # A `Tokenizer`; its ids and its pipeline stay
+    tok: "_Tok",  # A `Tokenizer`; its ids and its pipeline do not change
     other: Any,  # Another one with the same kind of model
     *,
     rule: str = "first",  # Rule of conflicts: "first" (those of `tok` have precedence) or "equal" (both have the same weight)

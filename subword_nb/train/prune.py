@@ -397,7 +397,7 @@ def without(
     tok: "_Tok",  # A `Tokenizer`
     pieces: Collection[str],  # Removed pieces; no remaining piece may be built on them
     *,
-    renumber: bool = True,  # True: ids from 0 without gaps, in the old order; False: all ids stay
+    renumber: bool = True,  # True: ids from 0 without gaps, in the old order; False: no id changes
 ) -> "_Tok":  # A new one
     "A tokenizer without some of its pieces."
     if not renumber and tok.model.algorithm not in ("bpe", "wordpiece", "wordlevel"):
@@ -422,7 +422,7 @@ def prune(
     *,
     keep: Collection[str] = (),  # Pieces that are never removed
     exact: bool = False,  # BPE: remove only what later merges cannot miss, see above
-    renumber: bool = True,  # False: all ids stay, and removed ones are not in use
+    renumber: bool = True,  # False: no id changes, and removed ones are not in use
     **options,  # Those of `Corpus`: errors, field, sample, seed
 ) -> "_Tok":  # A new one; `id_map` maps the ids
     "A smaller tokenizer, without training."
@@ -453,10 +453,10 @@ def shrink_to(
     tok: "_Tok",  # A `Tokenizer`
     corpus,  # A sample of the texts that it will encode: a corpus, or counts of pretokens
     *,
-    coverage: float = 1.0,  # Share of the tokens of the corpus that stay as they are
+    coverage: float = 1.0,  # Share of the tokens of the corpus that must not change
     keep: Collection[str] = (),  # Pieces that are never removed
     exact: bool = False,  # BPE: as for `prune`
-    renumber: bool = True,  # False: all ids stay, and removed ones are not in use
+    renumber: bool = True,  # False: no id changes, and removed ones are not in use
     **options,  # Those of `Corpus`: errors, field, sample, seed
 ) -> "_Tok":  # A new one; with a coverage of 1, the corpus has the same tokens
     "The pieces that a corpus needs."
@@ -497,7 +497,7 @@ def remove(
     tok: "_Tok",  # A `Tokenizer`
     pieces: Iterable[str],  # As the vocabulary spells them; pieces that BPE builds on them are removed, too
     *,
-    renumber: bool = True,  # False: all ids stay, and removed ones are not in use
+    renumber: bool = True,  # False: no id changes, and removed ones are not in use
 ) -> "_Tok":  # A new one; `id_map` maps the ids
     "A tokenizer without some pieces."
     if isinstance(pieces, (str, bytes)):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # %% ../../nbs/train/06_resize.ipynb #6121ea22
 def kept_pieces(
     model,  # `BPE`, `WordPiece` or `WordLevel`
-    added: Iterable[str],  # Contents of added tokens; they stay
+    added: Iterable[str],  # Contents of added tokens, which are kept
     vocab_size: int,  # Number of pieces to keep, added tokens included
 ) -> tuple[list, list]:  # Remaining pieces, in the order of their ids; remaining merges, if there are any
     "The pieces and merges of a smaller vocabulary."
@@ -129,7 +129,7 @@ def truncate(
 def with_model(
     tok: "_Tok",  # A `Tokenizer`
     model,  # Its new model
-    ids: Mapping,  # piece → new id, of the pieces and of the added tokens that stay
+    ids: Mapping,  # piece → new id, of the pieces and added tokens that are kept
     *,
     training=None,  # The report of its training
     added: tuple | None = None,  # (`AddedToken`, id) pairs; None: those it has, under their new ids
@@ -209,7 +209,7 @@ def extend(
     # Those of `train` that its algorithm and the corpus take, such as `tie_break` or `field`; the same as in
     # the first run
     **options,
-) -> "_Tok":  # A new one; all ids stay
+) -> "_Tok":  # A new one; no id changes
     "Continue learning where training ended."
     if tok.model.has_lattice:
         raise ValueError(
@@ -237,7 +237,7 @@ def extend(
     rules, at, ended = _rules_beyond(tok, counts, vocab_size, limits)
     ids = dict(tok.piece2id)
     for a, b in rules:
-        new_id = first_new + len(ids) - n  # behind all ids, where they have gaps as well
+        new_id = first_new + len(ids) - n  # after all ids, where they have gaps as well
         ids.setdefault(join_pair(a, b, prefix=tok.model.continuing_subword_prefix), new_id)
     model = replace(
         tok.model,

@@ -165,7 +165,7 @@ def load_trace(
         return _checked(TrainingTrace(head["algorithm"], flat, head["facts"], arrays))
     except Exception as e:
         if isinstance(e, OSError) and e.errno != errno.EINVAL:
-            raise  # the disk's; EINVAL comes of damage: a place before the beginning of the file
+            raise  # the disk's; EINVAL is caused by damage: a place before the beginning of the file
         raise ValueError(
             f"{path} must be a trace of training, got another or a damaged file ({type(e).__name__}: "
             f"{e}); make one with Tokenizer.train(..., trace={path.name!r})"
@@ -391,7 +391,7 @@ def make_trace(
     options: dict | None = None,  # Options of the recipe by name; only plain values are kept
     events: Happened | None = None,  # What happened in a run of a variant of BPE
 ) -> TrainingTrace:  # Of the run that has just ended
-    "Put a trace together."
+    "Assemble a trace."
     counts = replace(counts if isinstance(counts, FlatCounts) else flatten_counts(counts), bytewise=bytewise)
     facts = _facts(learned, special, initial, options or {})
     if events is None:

@@ -368,7 +368,7 @@ def _special_tokens(special_tokens, unk_piece):
         raise ValueError(f"special_tokens must be a list, got {special_tokens!r}; pass [] for none")
     tokens = [t if isinstance(t, AddedToken) else AddedToken(t) for t in special_tokens]
     for t in tokens:
-        encode_text(t.content)  # an error for text that no file can hold
+        encode_text(t.content)  # an error for text that no file can store
     missing = unk_piece is not None and unk_piece not in [t.content for t in tokens]
     return [AddedToken(unk_piece), *tokens] if missing else tokens
 
@@ -441,7 +441,7 @@ def _start_for(bytewise, alphabet):
     if invalid := [s for s in symbols if not isinstance(s, kinds) or len(s) != 1]:
         raise ValueError(f"initial_alphabet must contain single characters, got {invalid[0]!r}")
     seen = [s for s in symbols if isinstance(s, str) and s in CHAR2BYTE]
-    # of those that may be characters, or the looks of bytes; beside others, letters such as é are letters
+    # of those that may be characters, or the visible form of bytes; beside others, letters such as é are letters
     first = "\x80" if len(seen) == len(symbols) else "Ā"
     doubtful = [s for s in seen if s >= first]
     if bytewise and doubtful:
@@ -450,7 +450,7 @@ def _start_for(bytewise, alphabet):
         example = encode_text(doubtful[0])
         raise ValueError(
             f"initial_alphabet must be unambiguous, got {doubtful[0]!r}, which may be the character "
-            f"or stand for the byte {bytes([CHAR2BYTE[doubtful[0]]])!r}; "
+            f"or represent the byte {bytes([CHAR2BYTE[doubtful[0]]])!r}; "
             f"pass bytes, such as [*{example!r}], or leave initial_alphabet out for all 256"
         )
     if not bytewise:
@@ -492,7 +492,7 @@ def learn_bpe(
     unk_piece: str | None = None,  # Replaces an unknown character
     min_frequency: int = 1,  # A pair rarer than this is never merged
     initial_alphabet: str | Iterable | None = None,  # "corpus", "bytes" (for "bpe"), or characters
-    limit_alphabet: int | None = None,  # Maximum number of alphabet symbols; the most frequent stay
+    limit_alphabet: int | None = None,  # Maximum number of alphabet symbols; the most frequent are kept
     max_token_length: int | None = None,  # Maximum length of a piece in characters (bytes, for byte-level)
     tie_break: str = "ids",  # "ids", "first", "bytes" or "largest" (subword-nmt's), see `best_pair`
     byte_fallback: bool = False,  # Spell unknown characters by 256 byte pieces ("char_bpe")
@@ -500,7 +500,7 @@ def learn_bpe(
     continuing_subword_prefix: str = "",  # Starts symbols that do not start their pretoken ("char_bpe")
     dropout: float | None = None,  # Merge rules passed over at random when encoding, see `BPE`
     fuse_unk: bool | None = None,  # One unknown piece for a run; None: as `train` does if words have ▁
-    ignore_merges: bool = False,  # A pretoken that is a piece is not taken apart
+    ignore_merges: bool = False,  # A pretoken that is a piece is not split
     # Pieces after which others may cross words, as in SuperBPE; "boundless": whole words, at any time ("bpe")
     superwords: int | str | None = None,
     wide_counts: Mapping | None = None,  # Counts of what superwords may not cross; `train` makes them
@@ -600,7 +600,7 @@ def learn_bpe(
 
 # %% ../../nbs/train/05_train.ipynb #1b5999a8
 class Variant(NamedTuple):
-    "A variant of byte-level BPE, asked for by an option of `learn_bpe`."
+    "A variant of byte-level BPE, selected by an option of `learn_bpe`."
 
     example: Any  # A value of the option
     source: str  # "counts" are enough; the "corpus" is read twice; or several "corpora" with names
@@ -687,7 +687,7 @@ def learn_wordpiece(
     objective: str = "score",  # "score": f(ab)/(f(a)·f(b)); "frequency": f(ab)
     min_frequency: int = 1,  # A pair rarer than this is never merged
     initial_alphabet: str | Iterable = "corpus",  # "corpus", or characters that are in the vocabulary besides
-    limit_alphabet: int | None = None,  # Maximum number of alphabet symbols; the most frequent stay
+    limit_alphabet: int | None = None,  # Maximum number of alphabet symbols; the most frequent are kept
     max_token_length: int | None = None,  # Maximum length of a piece in characters
     tie_break: str = "ids",  # "ids", "first" or "bytes", see `best_pair`
     continuing_subword_prefix: str = "##",  # Starts symbols that do not start their pretoken
@@ -1058,7 +1058,7 @@ def train(
     as_suffix: dict[str, Any] = {}
     if options.get("treat_whitespace_as_suffix") and "treat_whitespace_as_suffix" in options_of(algorithm):
         as_suffix["treat_whitespace_as_suffix"] = options["treat_whitespace_as_suffix"]
-    # counting has ▁ in front, which scanners know
+    # counting has ▁ in front, which scanners support
     counting_pre, counting_norm, _ = conventions(algorithm, pre_tokenizer, normalizer)
     pre, norm, unk_piece = conventions(algorithm, pre_tokenizer, normalizer, unk_piece=unk_piece, **as_suffix)
     corpus, options = _corpus_of(source, options)

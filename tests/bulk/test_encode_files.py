@@ -638,7 +638,7 @@ def test_places_that_cannot_be_written(tok, tmp_path):
         encode_files(tok, tmp_path / "x.txt", tmp_path / "folder.npy", overwrite=True)
     (tmp_path / "a.npy.partial").mkdir()
     (tmp_path / "a.npy.partial" / "mine").write_text("keep")
-    with pytest.raises(ValueError, match="holds something else"):
+    with pytest.raises(ValueError, match="contains something else"):
         encode_files(tok, tmp_path / "x.txt", tmp_path / "a.npy")
     assert (tmp_path / "a.npy.partial" / "mine").read_text() == "keep"
     (tmp_path / "closed").mkdir(mode=0o500)

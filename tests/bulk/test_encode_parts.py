@@ -429,7 +429,7 @@ def test_other_runs_are_refused(tok, tmp_path, job):
 def test_a_folder_of_something_else_is_left_alone(tok, tmp_path, job):
     job["out"].mkdir()
     (job["out"] / "notes.txt").write_text("keep")
-    with pytest.raises(ValueError, match="holds something else"):
+    with pytest.raises(ValueError, match="contains something else"):
         encode_parts(tok, **job, overwrite=True)
     assert [p.name for p in job["out"].iterdir()] == ["notes.txt"] and (
         job["out"] / "notes.txt"
@@ -979,7 +979,7 @@ def test_bounds_that_go_backwards_are_damage(folder):
     path.write_bytes(data[:128] + bounds.tobytes())
     found["shards"][0]["files"][1]["sha256"] = shards.checksum(path)
     (folder / MANIFEST).write_text(json.dumps(found))
-    assert [(f.kind, f.message) for f in verify_encoded(folder)] == [("damaged", "its bounds go backwards")]
+    assert [(f.kind, f.message) for f in verify_encoded(folder)] == [("damaged", "its bounds decrease")]
 
 
 def test_parquet_that_is_none(tok, tmp_path, job):

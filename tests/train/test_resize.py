@@ -754,7 +754,7 @@ def test_what_cannot_be_gone_on_with_is_refused(tmp_path):
     assert not (tmp_path / "run").exists()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
-    with pytest.raises(ValueError, match="which holds 'letter.txt'"):
+    with pytest.raises(ValueError, match="which contains 'letter.txt'"):
         Tokenizer.train(["a b"], vocab_size=300, checkpoint=tmp_path / "mine")
     assert [p.name for p in (tmp_path / "mine").iterdir()] == ["letter.txt"]
 
