@@ -45,7 +45,7 @@ def special_by_default(
     return "all" if kind in ("tokenizer.json", "gpt2", "vocab.txt") else ()
 
 # %% ../../nbs/formats/10_detect.ipynb #404d574d
-_HEAD = 1 << 16  # Bytes that are looked at
+_HEAD = 1 << 16  # Bytes that are examined
 
 
 def _is_pipeline(text):
@@ -191,7 +191,7 @@ def find_tokenizer(
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(
-            f"there is no file or folder {path}; pass a tokenizer file, or a folder that holds one"
+            f"there is no file or folder {path}; pass a tokenizer file, or a folder that contains one"
         )
     if path.is_dir():
         return _in_folder(path)
@@ -211,7 +211,7 @@ def _pair_of(path, kind):
     if other is None:
         name = _PAIRS.get(path.name, "vocab.json and merges.txt belong together")
         raise ValueError(
-            f"{path} must have {name} beside it, GPT-2's other file, got none; pass a folder that holds both"
+            f"{path} must have {name} beside it, GPT-2's other file, got none; pass a folder that contains both"
         )
     return TokenizerFiles("gpt2", (path, other) if kind == "vocab.json" else (other, path))
 
@@ -223,7 +223,7 @@ def _refuse_json(path):
     found = read_json(path)
     if not isinstance(found, dict):
         raise ValueError(
-            f"{path} must be a JSON object, got {type(found).__name__}; pass a file that holds a tokenizer"
+            f"{path} must be a JSON object, got {type(found).__name__}; pass a file that contains a tokenizer"
         )
 
 # %% ../../nbs/formats/10_detect.ipynb #f36a7e81

@@ -41,7 +41,7 @@ from ..wordpiece.wordlevel import WordLevel
 
 # %% ../../nbs/formats/11_export.ipynb #7db58f42
 class Translated(NamedTuple):
-    "A tokenizer in the words of a format."
+    "A tokenizer in the terms of a format."
 
     parts: Parts  # The translated parts
     notes: list  # Losses of the format, a sentence each
@@ -167,7 +167,7 @@ def _as_bpe(m):
     if doubtful:
         notes.append(
             f"{len(doubtful)} pieces, such as {doubtful[0]!r}, have scores or roles that a list of "
-            "merges cannot say exactly; texts with them may be split differently"
+            "merges cannot express exactly; texts with them may be split differently"
         )
     if m.unused:
         notes.append(f"{len(m.unused)} unused pieces, such as {m.unused[0]!r}, are left out of merging")
@@ -216,7 +216,7 @@ def _processor(processor):
     try:
         return processor_from_dict(processor.to_dict()), []
     except (ValueError, AttributeError) as e:
-        return None, [f"what is put around a text ({type(processor).__name__}) is left out: {e}"]
+        return None, [f"the post-processor ({type(processor).__name__}) is left out: {e}"]
 
 # %% ../../nbs/formats/11_export.ipynb #b36eb25f
 _ROUNDING = (
@@ -225,7 +225,7 @@ _ROUNDING = (
 )
 _CLUSTERS = (
     "the character map is applied by grapheme clusters there and by longest match in SentencePiece: "
-    "characters with several marks may come out differently"
+    "characters with several marks may be normalized differently"
 )
 
 
@@ -247,7 +247,7 @@ def _sentencepiece_notes(parts):
         )
     if m.user_defined:
         notes.append(
-            f"user-defined pieces, such as {m.user_defined[0]!r}, are left alone by SentencePiece's "
+            f"user-defined pieces, such as {m.user_defined[0]!r}, are not changed by SentencePiece's "
             "normalization, and are text like any other there"
         )
     if isinstance(parts.decoder, SentencePieceDecoder):
@@ -331,7 +331,7 @@ def _to_hf(parts):
 
 def _one_each(parts):
     "Without a second spelling of an id: o200k_harmony reserves an id that has a name already."
-    # a descriptive name goes first
+    # a descriptive name comes first
     named_first = sorted(parts.added_tokens, key=lambda pair: "reserved" in pair[0].content)
     owner, twice = {}, []
     for t, i in named_first:
@@ -377,7 +377,7 @@ def _to_gpt2(parts):
     new, notes = _plain(
         parts,
         ("model", "pre_tokenizer", "decoder", "added_tokens"),
-        "because vocab.json and merges.txt hold pieces and rules",
+        "because vocab.json and merges.txt contain pieces and rules",
     )
     if parts.pre_tokenizer != byte_level("gpt2"):
         notes.append(
@@ -445,7 +445,7 @@ def _to_minbpe(parts):
     new, notes = _plain(
         parts,
         ("model", "pre_tokenizer", "decoder", "added_tokens"),
-        "because minbpe's file holds a pattern, special tokens and rules",
+        "because minbpe's file contains a pattern, special tokens and rules",
     )
     with tempfile.TemporaryDirectory() as folder:
         again = read_minbpe(write_minbpe(new, Path(folder) / "x.model", renumber=True))
@@ -535,7 +535,7 @@ def translated(
     tok,  # A `Tokenizer`
     kind: str,  # One of `KINDS`
 ) -> tuple:  # (a tokenizer of the same class, notes)
-    "A tokenizer in the words of another format."
+    "A tokenizer in the terms of another format."
     parts, notes = translate(tok.parts, kind)
     return type(tok)(**parts._asdict()), notes
 
@@ -568,7 +568,7 @@ _IN_FOLDER = {
 
 
 def names_folder(
-    path: str | os.PathLike,  # Where a tokenizer shall be written
+    path: str | os.PathLike,  # The path to which a tokenizer is to be written
 ) -> bool:  # True if it ends in a separator (which a `Path` drops), or is a folder
     "Whether a path means a folder, and not a file."
     folder = Path(path)
@@ -578,7 +578,7 @@ def names_folder(
 
 
 def kind_of_name(
-    path: str | os.PathLike,  # Where a tokenizer shall be written
+    path: str | os.PathLike,  # The path to which a tokenizer is to be written
     *,
     option: str = "kind=",  # The caller's option for a kind, for the error message; "" for none
 ) -> str:  # One of `KINDS`
@@ -588,7 +588,7 @@ def kind_of_name(
     kind = _SUFFIXES.get(Path(path).suffix.lower())
     if kind is None:
         known = ", ".join(f"{suffix} ({name})" for suffix, name in _SUFFIXES.items())
-        way = f", or say the format ({option})" if option else ""
+        way = f", or name the format ({option})" if option else ""
         raise ValueError(
             f"path must have the suffix of a format, one of {known}, got {os.fspath(path)!r}; "
             f"give the file such a name, pass a folder (a path that ends in /){way}"
@@ -597,7 +597,7 @@ def kind_of_name(
 
 
 def place_of(
-    path: str | os.PathLike,  # Where a tokenizer shall be written
+    path: str | os.PathLike,  # The path to which a tokenizer is to be written
     kind: str,  # One of `KINDS`
 ) -> Path:  # A file; for GPT-2's two files their folder
     "The file for a path: in a folder, the usual name of its kind."
@@ -676,7 +676,7 @@ def _writer(kind):
 
 def write_file(
     parts: Parts,  # The parts of a tokenizer
-    path: str | os.PathLike,  # Where it shall be
+    path: str | os.PathLike,  # The path to write to
     *,
     kind: str | None = None,  # One of `KINDS`; None: by the name
     base: str | os.PathLike | None = None,  # GGUF: a file whose other keys and tensors are copied
@@ -685,7 +685,7 @@ def write_file(
     kind = kind or kind_of_name(path)
     if base is not None and kind != "gguf":
         raise ValueError(
-            f"base must be None for {kind}, which holds no weights, got {os.fspath(base)!r}; leave it out"
+            f"base must be None for {kind}, which contains no weights, got {os.fspath(base)!r}; leave it out"
         )
     found = translate(parts, kind)
     place = place_of(path, kind)
@@ -718,6 +718,6 @@ def _config_notes(config):
     said["chat_templates"] = tuple(name for name, _ in config.chat_templates)
     told = [f"{f.name}={said[f.name]!r}" for f in fields(config) if said[f.name] != f.default]
     return [
-        "what tokenizer_config.json says about calls and decoded text is not in the file: "
+        "the settings of tokenizer_config.json for calls and decoded text are not in the file: "
         f"{', '.join(told)}; keep that file beside it, or save to a folder"
     ]

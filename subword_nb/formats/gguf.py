@@ -40,7 +40,7 @@ from ..wordpiece.model import WordPiece
 
 # %% ../../nbs/formats/08_gguf.ipynb #8ae565fd
 class _Reader:
-    "A file read from front to back, never further than it reaches."
+    "A file read from front to back, never beyond its end."
 
     def __init__(self, file, name, log=None):
         self.file, self.name, self.log = file, name, log
@@ -65,7 +65,7 @@ class _Reader:
         check_limit(
             "file_bytes",
             self.at + n,
-            f"{self.name}: what stands in front of the weights has {self.at + n:,} bytes",
+            f"{self.name}: the part before the weights has {self.at + n:,} bytes",
         )
         data = self.file.read(n)
         if len(data) != n:
@@ -82,7 +82,7 @@ class _Reader:
         check_limit(
             "file_bytes",
             self.at + n,
-            f"{self.name}: what stands in front of the weights has {self.at + n:,} bytes",
+            f"{self.name}: the part before the weights has {self.at + n:,} bytes",
         )
         self.at = self.file.seek(self.at + n)
 
@@ -288,7 +288,7 @@ def _vocabulary(metadata, replaced=()):
     pieces = _of(metadata, "tokens", str)
     if not pieces:
         raise ValueError(
-            "the file must have tokenizer.ggml.tokens, got none; it holds weights without "
+            "the file must have tokenizer.ggml.tokens, got none; it contains weights without "
             "a vocabulary, so pass the model's main file, or its first part"
         )
     types = _of(metadata, "token_type", int, len(pieces))
@@ -709,7 +709,7 @@ def parts_from_gguf(
     kind = _get(metadata, "model", str)
     if kind is None:
         raise ValueError(
-            "the file must have tokenizer.ggml.model, got none; it holds weights without "
+            "the file must have tokenizer.ggml.model, got none; it contains weights without "
             "a vocabulary, so pass the model's main file, or its first part"
         )
     if kind in _REFUSED:
@@ -854,7 +854,7 @@ def _common_keys(parts, ids):
     keys, notes = {}, []
     edges = _edges_of(parts.post_processor)
     if edges is None:
-        notes.append(f"what is put around texts is left out: {parts.post_processor!r}")
+        notes.append(f"the post-processor around texts is left out: {parts.post_processor!r}")
         edges = {}
     special = dict(parts.config.special_tokens) if parts.config else {}
     for name, short in _NAMED.items():
@@ -895,7 +895,7 @@ def _bpe_keys(parts):
 
 
 def _all_reached(model):
-    "Does merging arrive at every piece, so that taking pretokens whole changes nothing?"
+    "Does merging reach every piece, so that taking pretokens whole changes nothing?"
     return all(model.encode(p) == [id] for p, id in model.piece2id.items() if CHAR2BYTE.keys() >= set(p))
 
 
@@ -1067,7 +1067,7 @@ def _is_of_tokenizer(key, new):
 # %% ../../nbs/formats/08_gguf.ipynb #bbcbc092
 def write_gguf(
     parts: Parts,  # The parts of a tokenizer
-    path: str | os.PathLike,  # Where the file shall be
+    path: str | os.PathLike,  # Path of the file
     *,
     base: Any = None,  # Path of a GGUF file whose other keys and tensors are copied; None: a new file
 ) -> Path:  # The path; `gguf_vocabulary` has notes on what the file does not contain

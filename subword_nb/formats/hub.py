@@ -162,7 +162,7 @@ def hub_folder(
     names = ", ".join(f for f in HUB_FILES if f not in _COMPANIONS)
     raise FileNotFoundError(
         f"{where}: there is no tokenizer in this repository; looked for {names} in its top-level folder. "
-        "A GGUF file holds its own: download it and pass its path; "
+        "A GGUF file contains its own: download it and pass its path; "
         "a model made from another often uses the tokenizer of that one"
     )
 
@@ -183,7 +183,7 @@ def _explained(hub, e, where, offline):
     known, told = hub.utils, (str(e).strip() or type(e).__name__).splitlines()[0][:200]
     if isinstance(e, known.GatedRepoError):
         return PermissionError(
-            f"{where}: access has to be asked for on the model's page; when it is granted, log in with hf auth login, or pass token="
+            f"{where}: access must be requested on the model's page; when it is granted, log in with hf auth login, or pass token="
         )
     if isinstance(e, known.RevisionNotFoundError):
         return FileNotFoundError(
@@ -203,7 +203,7 @@ def _explained(hub, e, where, offline):
     if isinstance(e, unreached) or type(e).__module__.startswith(("httpx", "requests")):
         return ConnectionError(
             f"{where}: the hub could not be reached or did not answer as expected, "
-            f"and the cache does not hold the files ({type(e).__name__}: {told}); "
+            f"and the cache does not contain the files ({type(e).__name__}: {told}); "
             "check the network, HF_ENDPOINT and HF_HUB_OFFLINE, or download the files yourself and pass their folder"
         )
     return ValueError(f"{where}: {told}") if isinstance(e, ValueError) else None

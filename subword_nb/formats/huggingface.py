@@ -131,7 +131,7 @@ def hidden_pieces(
     *,
     of: Iterable[str] = (),  # Which pieces may be hidden
 ) -> set:  # Those that are less probable than any six of the other pieces in a row
-    "Pieces that no best split uses."
+    "Pieces that no best segmentation uses."
     of = {p for p in of if p in piece2id}
     lowest = min((scores[i] for p, i in piece2id.items() if p not in of), default=0.0)
     return {p for p in of if scores[piece2id[p]] < 6 * lowest}
@@ -558,7 +558,7 @@ def _half(text):
 # %% ../../nbs/formats/00_huggingface.ipynb #ade26d61
 def write_hf(
     parts: Parts,  # The parts of a tokenizer
-    path: str | os.PathLike,  # Where tokenizer.json shall be
+    path: str | os.PathLike,  # Path of tokenizer.json
 ) -> Path:  # The path
     "Write a tokenizer.json, atomically."
     d = parts_to_dict(parts)
@@ -765,7 +765,7 @@ def _check_ids(piece2id, path):
         )
 
 # %% ../../nbs/formats/00_huggingface.ipynb #a27ff4c2
-_OWN_KEY = "subword_nb"  # Under `model`, where other libraries pass over it
+_OWN_KEY = "subword_nb"  # Under `model`, where other libraries ignore it
 
 
 def _read_own_key(model, contents):

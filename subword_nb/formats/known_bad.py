@@ -192,7 +192,7 @@ def known_defects(
             "stale-merges",
             f"the rules of merges.txt are not those that were read here, from line {line} on: programs that read "
             "merges.txt give other ids for the same text",
-            "write both files anew, or remove merges.txt and vocab.json",
+            "write both files again, or remove merges.txt and vocab.json",
         )
     where = _double_bos(parts)
     if where == "post_processor":

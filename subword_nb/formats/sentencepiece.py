@@ -141,7 +141,7 @@ def parts_from_proto(
     name: str = "the model",  # Its source, for error messages
     add_bos: bool = False,  # Put the control piece for the beginning before a text
     add_eos: bool = False,  # Add the control piece for the end
-    reverse: bool = False,  # Reverse the tokens of a text; those around it stay where they are
+    reverse: bool = False,  # Reverse the tokens of a text; special tokens around it keep their positions
 ) -> Parts:  # The parts of the tokenizer; `source` is the proto
     "The parts of a tokenizer, from the content of a SentencePiece model."
     used = replace(check_model_proto(proto, name=name), pieces=used_pieces(proto))
@@ -163,7 +163,7 @@ def read_sentencepiece(
     *,
     add_bos: bool = False,  # Put the control piece for the beginning before a text
     add_eos: bool = False,  # Add the control piece for the end
-    reverse: bool = False,  # Reverse the tokens of a text; those around it stay where they are
+    reverse: bool = False,  # Reverse the tokens of a text; special tokens around it keep their positions
 ) -> Parts:  # The parts of the tokenizer; `source` is the proto
     "Read a SentencePiece model."
     data, name = read_bytes(path), str(path)
@@ -184,7 +184,7 @@ class _Text:
     charsmap: bytes | None = None  # The same in the form of a file
     name: str = "identity"  # What such rules are called
     front: bool = False  # Is a space prepended?
-    unless: bool = False  # Only where there is none?
+    unless: bool = False  # Only if there is none?
     runs: bool = False  # Are runs of spaces made one?
     shown: bool = False  # And written as ▁?
     left: bool = False  # Are spaces dropped in front?
@@ -196,7 +196,7 @@ class _Text:
     sides: tuple = ()  # Where words are cut: "before" ▁, "behind" it
     needs: Any = None  # A step that is right only if spaces are written as ▁ in the end
     own: bool = False  # Is all of it part of SentencePiece's normalizer?
-    alone: tuple = ()  # What that one leaves as it is
+    alone: tuple = ()  # What that one does not change
     notes: tuple = ()  # The differences
 
     def note(self, text):
@@ -369,7 +369,7 @@ def _text_of(parts):
             raise _no_words(step, "" if first else " at this place")
         first = False
     if text.needs and not text.escape:
-        raise _no_words(text.needs, " without ▁ for spaces behind it")
+        raise _no_words(text.needs, " without ▁ for spaces after it")
     if (text.left or text.right) and not text.runs:
         raise ValueError(
             "Strip must come with a rule that makes runs of spaces one for a SentencePiece model, got Strip alone; "
@@ -553,7 +553,7 @@ def _translated(parts):
             )
     if lost := [p for p in text.alone if p not in kinds["user_defined"]]:
         raise ValueError(
-            "what the normalizer leaves as it is must be user-defined pieces of the model, "
+            "what the normalizer does not change must be user-defined pieces of the model, "
             f"got {lost[0]!r}; add it as a token that is not special, or leave it out of the normalizer"
         )
     flags = text.front, text.runs, text.escape, text.suffix
@@ -609,9 +609,9 @@ def _model_notes(parts, new, text):
     if not own and isinstance(m, Unigram) and any(128 * score % 1 for score in m.scores):
         yield "SentencePiece adds scores in 32 bits, so that it may choose another of two splits that are equally good but for rounding"
     if not own and [t for t, _ in parts.added_tokens if t.special and t.content != new.unk_piece]:
-        yield "special tokens become control pieces: SentencePiece never finds them in a text, and makes nothing of them when it decodes"
+        yield "special tokens become control pieces: SentencePiece never finds them in a text, and omits them when it decodes"
     if loose and not own or set(map(str, [t.content for t in loose])) - known:
-        yield f"the text behind {loose[0].content!r} begins anew here, and goes on in SentencePiece"
+        yield f"the text after {loose[0].content!r} starts again here, and continues in SentencePiece"
     if invalid := [t for t, _ in parts.added_tokens if t.single_word or t.lstrip or t.rstrip or t.normalized]:
         yield f"options of added tokens such as {invalid[0].content!r} (single_word, lstrip, rstrip, normalized) are lost"
 
@@ -624,21 +624,21 @@ def sentencepiece_notes(
     notes = [*text.notes, *_model_notes(parts, new.model, text)]
     if parts.post_processor is not None:
         notes.append(
-            "what is put around a text is not in the file; callers of SentencePiece ask for it (add_bos, add_eos, reverse)"
+            "special tokens around a text are not in the file; callers of SentencePiece request them (add_bos, add_eos, reverse)"
         )
     if parts.truncation is not None or parts.padding is not None:
         notes.append("truncation and padding are not in the file")
     if text.suffix and text.front and type(parts.decoder) is not SentencePieceDecoder:
-        notes.append("the space behind the last word stays in decoded text in SentencePiece")
+        notes.append("the space after the last word remains in decoded text in SentencePiece")
     elif not isinstance(
         parts.decoder, (SentencePieceDecoder, decoders.Metaspace, decoders.Fuse, decoders.Sequence)
     ):
-        notes.append("pieces are made text by SentencePiece's own rules")
+        notes.append("pieces are converted to text by SentencePiece's own rules")
     return notes
 
 # %% ../../nbs/formats/06_sentencepiece.ipynb #318d1a56
 def _edges(parts):
-    "The control pieces at the ends of texts, and the padding piece; None where there is none."
+    "The control pieces at the ends of texts, and the padding piece; None if there is none."
     m, names = parts.model, {i: p for p, i in parts.model.piece2id.items()}
     around = parts.post_processor.process_ids([-1]).ids if parts.post_processor else [-1]
     at = around.index(-1) if -1 in around else 0
@@ -736,7 +736,7 @@ def _normalizer_facts(n):
 # %% ../../nbs/formats/06_sentencepiece.ipynb #b5577128
 def write_sentencepiece(
     parts: Parts,  # The parts of a tokenizer
-    path: str | os.PathLike,  # Where the file shall be
+    path: str | os.PathLike,  # Path of the file
 ) -> Path:  # The path
     "Write a tokenizer as a `.model` file, atomically."
     return write_atomically(path, write_model_proto(proto_from_parts(parts)))

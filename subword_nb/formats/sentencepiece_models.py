@@ -69,7 +69,7 @@ class SentencePieceModel(Model):
         self,
         text: str,  # A normalized text, or part of one
         *,
-        dropout: float | None = None,  # BPE only: probability of passing over a merge for good
+        dropout: float | None = None,  # BPE only: probability of skipping a merge permanently
         rng: random.Random | None = None,  # Random number generator for dropout
         seed: int | None = None,  # Instead of it: the same draw each time
     ) -> list[int]:  # Ids
@@ -116,7 +116,7 @@ class SentencePieceModel(Model):
         pretoken: str,  # A normalized text, or part of one
         *,
         known: dict | None = None,  # Earlier reasons; new ones are added
-    ) -> Sequence[tuple]:  # (start, end, reason) of each stretch that no piece crosses
+    ) -> Sequence[tuple]:  # (start, end, reason) of each slice that no piece crosses
         "The reasons of the parts of a text that are segmented independently."
         from subword_nb.unigram.explain_sentencepiece import explain_slices
 
@@ -132,7 +132,7 @@ class SentencePieceModel(Model):
         self,
         piece2id: Mapping[str, int],  # Remaining pieces → their new ids, from 0 without gaps
     ) -> Model:  # Scores and kinds of pieces do not change
-        "The model with these of its pieces alone, under these ids."
+        "The model with only these of its pieces, under these ids."
         return replace(self, **kept_fields(self, piece2id, ("user_defined", "control", "unused")))
 
     def without_pieces(
@@ -586,7 +586,7 @@ class SentencePieceBPE(SentencePieceModel):
 
     @cached_property
     def _ranks(self):
-        "Joined piece → rank; kernels whose tables are stored do not ask for it."
+        "Joined piece → rank; kernels whose tables are stored do not need it."
         return _ranks_of(self)
 
     @cached_property
@@ -735,7 +735,7 @@ def _merged(model, text, dropout=None, rng=None, longest=None):
 
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #a105d25b
 def _parts(text, ends, made, spare):
-    "The symbols of a text, with unused pieces taken apart again as they were last put together."
+    "The symbols of a text, with unused pieces split again by the merges that made them last."
     parts, start = [], 0
     while start < len(text):
         rest = [text[start : ends[start]]]

@@ -38,7 +38,7 @@ def chunks_ref(
     text: str,  # Any text
     rules: Mapping[str, str],  # Key → replacement, the rules of a character map
     *,
-    user_defined: Iterable[str] = (),  # Spellings that are left alone
+    user_defined: Iterable[str] = (),  # Spellings that are not changed
 ) -> list[tuple[int, str]]:  # (number of characters, their replacement), in order, to the end
     "Cut a text into chunks, and replace each."
     out, at = [], 0
@@ -145,7 +145,7 @@ class _Tables:
     def __init__(self, blob, user_defined):
         self.users, self.map = _Spellings(user_defined), Charsmap(blob) if blob else None
         self.units, pool = read_charsmap(blob) if blob else ((), b"")
-        # may a chunk hold two spaces in a row?
+        # may a chunk contain two spaces in a row?
         self.wide = b"  " in pool or any("  " in s for s in user_defined)
         self.one = _Memo(self.map.longest if blob else str)  # a character, a key or a word, replaced
         # may a character be the second, or a later one, of a key?
@@ -250,7 +250,7 @@ class SentencePieceNormalizer(Normalizer):
     remove_extra_whitespaces: bool = True  # Drop spaces at the ends, and all but the first of a run
     escape_whitespaces: bool = True  # Write spaces as ▁
     treat_whitespace_as_suffix: bool = False  # Put the space at the end instead
-    user_defined: tuple = ()  # Spellings that are left alone; where several match, the longest
+    user_defined: tuple = ()  # Spellings that are not changed; where several match, the longest
 
     splits_at_space = False
     escapes_spaces = True

@@ -209,7 +209,7 @@ class ModelProto:
     denormalizer_spec: dict = field(default_factory=dict)  # Steps after decoding
     # (text, its pieces with spaces between)
     self_test_data: list[tuple[str, str]] = field(default_factory=list)
-    # One byte a piece: which of its three fields stand in the file (1, 2, 4); b"": all but the type NORMAL
+    # One byte a piece: which of its three fields are in the file (1, 2, 4); b"": all but the type NORMAL
     shapes: bytes = field(default=b"", compare=False, repr=False)
     # (place, raw field) of what is not known here: place is () or ("trainer_spec",) or ("pieces", 3); b""
     # means that a part is present but empty
@@ -359,7 +359,7 @@ def _read_piece(data, f, i, rest, name):
 
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #7582cae8
 def _usual_pieces(data):
-    "The pieces in front, while they are written as nearly all are; their shapes, and where the rest begins."
+    "The leading pieces, as long as they have the usual form; their shapes, and where the rest begins."
     import numpy as np
 
     ends, at = [0], 0
@@ -535,7 +535,7 @@ def _check_lists(proto):
 
 def write_model_proto(
     proto: ModelProto,  # A model
-) -> bytes:  # What belongs into a `.model` file
+) -> bytes:  # The content of a `.model` file
     "Write a SentencePiece model: fields in the order of their numbers, as every published model has them."
     _check_lists(proto)
     rest, out = {}, []
@@ -688,12 +688,12 @@ def _check_piece(p, i, fallback, unigram, name):
         raise ValueError(f"{where} must have a finite score, got {p.score}")
     if p.type == BYTE and not fallback:
         raise ValueError(
-            f"{where} must not stand for a byte while trainer_spec.byte_fallback is false; "
+            f"{where} must not represent a byte while trainer_spec.byte_fallback is false; "
             "set it, or make the piece a normal one"
         )
     if p.type == BYTE and not re.fullmatch("<0x[0-9A-F]{2}>", p.piece):
         raise ValueError(
-            f"{where} must be spelled <0x00> to <0xFF> to stand for a byte; rename it, or make it a normal one"
+            f"{where} must be spelled <0x00> to <0xFF> to represent a byte; rename it, or make it a normal one"
         )
 
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #c489bcee

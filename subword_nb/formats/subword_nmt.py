@@ -225,7 +225,7 @@ def isolate(
 class NmtBPE(Model):
     "Byte-pair encoding as subword-nmt applies it."
 
-    piece2id: dict  # piece → id; a piece that does not end its word carries the separator
+    piece2id: dict  # piece → id; a piece that does not end its word ends with the separator
     merges: list  # Merge rules in the order of their ranks
     version: tuple = (0, 2)  # See `Codes`
     separator: str = "@@"  # Ends a piece that does not end its word
@@ -233,7 +233,7 @@ class NmtBPE(Model):
     vocabulary: frozenset | None = None  # What may be written; other pieces are split again
     unk_piece: str | None = "<unk>"  # Used for a piece without an id; None: such a piece is an error
     drops_merges = True
-    spells_unknown = True  # The tokens of unknown pieces carry their text, as apply-bpe writes it
+    spells_unknown = True  # The tokens of unknown pieces have their text, as apply-bpe writes it
 
     def __post_init__(self):
         _prepare(self)
@@ -393,7 +393,7 @@ def segment(
 
 # %% ../../nbs/formats/07_subword_nmt.ipynb #70b69c83
 def merge_rounds(
-    symbols: list[Symbol],  # What merging starts from; ids are not looked at
+    symbols: list[Symbol],  # What merging starts from; ids are not used
     ranks: dict,  # pair of pieces → rank
 ) -> tuple[list[Merge], list[Symbol]]:  # The merges in their order; the symbols that are left
     "Merge the pair of lowest rank wherever it occurs, again and again; record every merge."
@@ -689,10 +689,10 @@ def bpe_from_nmt(
 
 def nmt_notes(
     parts: Parts,  # What `write_codes` writes
-) -> list[str]:  # One sentence for each thing that the codes do not carry
+) -> list[str]:  # One sentence for each thing that the codes do not contain
     "The options that a reader of the codes needs."
     notes = [
-        "ids: codes hold rules; a dict.txt gives the ids (write_dictionary), else they are numbered by the codes"
+        "ids: codes contain rules; a dict.txt gives the ids (write_dictionary), else they are numbered by the codes"
     ]
     if parts.normalizer is not None:
         kind = type(parts.normalizer).__name__
@@ -711,7 +711,7 @@ def nmt_notes(
 # %% ../../nbs/formats/07_subword_nmt.ipynb #3ab0e3c0
 def write_codes(
     parts: Parts,  # A tokenizer that `read_nmt` gave, or one with `BPE` and </w>
-    path: str | os.PathLike,  # Where the codes shall be
+    path: str | os.PathLike,  # Path of the codes
     *,
     separator: str = "@@",  # The separator that apply-bpe will use
 ) -> Path:  # The path
@@ -732,7 +732,7 @@ def write_codes(
 
 def write_dictionary(
     parts: Parts,  # As for `write_codes`
-    path: str | os.PathLike,  # Where the dict.txt shall be
+    path: str | os.PathLike,  # Path of the dict.txt
     *,
     separator: str = "@@",  # As for `write_codes`
 ) -> Path:  # The path

@@ -162,7 +162,7 @@ def _check_ranks(ranks):
 
 def write_ranks(
     ranks: Mapping[bytes, int],  # token → rank
-    path: str | os.PathLike,  # Where the file shall be
+    path: str | os.PathLike,  # Path of the file
 ) -> Path:  # The path
     "Write a rank file in the order of ranks, atomically."
     owner = _check_ranks(ranks)
@@ -553,7 +553,7 @@ def published_ranks(
     return _gpt2_ranks(data) if address.endswith("vocab.bpe") else _fields(data.split())
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #bd7fdee4
-_WHOLE = r"(?s:.)+"  # the pattern of those who do not split
+_WHOLE = r"(?s:.)+"  # the pattern of encodings that do not split
 
 
 def _source_of(pattern):
@@ -638,7 +638,7 @@ def _visible_ids(ranks):
 
 
 def _owners(ranks):
-    "Rank → token; a table that is as it should be is not looked at token by token."
+    "Rank → token; a valid table is not checked token by token."
     owner = dict(zip(ranks.values(), ranks, strict=True)) if isinstance(ranks, Mapping) else {}
     sound = {*map(type, owner)} == {int} and {*map(type, owner.values())} == {bytes}
     if not sound or len(owner) < len(ranks) or min(owner) < 0 or max(owner) >= 2**32:
@@ -678,7 +678,7 @@ def _assembled(ids, pre, special_tokens, name, source):
 
 
 def _parts(ranks, pattern, special, name, label):
-    "The same for a table that has to be whole."
+    "The same for a table that must be complete."
     return ranks_to_parts(ranks, pattern=pattern, special_tokens=special, name=name, label=label)
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #a5e72ba2
@@ -919,7 +919,7 @@ def to_tiktoken(
 
 def write_tiktoken(
     parts: Parts,  # The parts of a byte-level BPE tokenizer
-    path: str | os.PathLike,  # Where the file shall be
+    path: str | os.PathLike,  # Path of the file
 ) -> Path:  # The path; `tiktoken_notes` lists what the file does not contain
     "Write the ranks of a tokenizer, atomically."
     return write_ranks(parts_to_ranks(parts)[0], path)

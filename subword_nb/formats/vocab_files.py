@@ -141,7 +141,7 @@ def _check_lines(parts):
 # %% ../../nbs/formats/03_vocab_files.ipynb #769aa70c
 def write_vocab_txt(
     parts: Parts,  # The parts of a WordPiece tokenizer
-    path: str | os.PathLike,  # Where the file shall be
+    path: str | os.PathLike,  # Path of the file
 ) -> Path:  # The path
     "Write the pieces of a WordPiece tokenizer, one a line, atomically; normalizer and pre-tokenizer are arguments of `read_vocab_txt`."
     _check_lines(parts)
@@ -465,7 +465,7 @@ def _free_ids(added, taken):
 # %% ../../nbs/formats/03_vocab_files.ipynb #58a28416
 def write_minbpe(
     parts: Parts,  # The parts of a byte-level BPE tokenizer
-    path: str | os.PathLike,  # Where the .model shall be
+    path: str | os.PathLike,  # Path of the .model
     *,
     # Assign minbpe's ids to bytes, merges and special tokens; False: refuse if they differ
     renumber: bool = False,

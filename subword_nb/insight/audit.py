@@ -191,7 +191,7 @@ def _encodes_to(model, piece, i):
 
 
 def _symbols(model, piece):
-    "What merging starts from to make a piece, which may lie anywhere in its pretoken."
+    "What merging starts from to make a piece, which may be anywhere in its pretoken."
     prefix, suffix = model.continuing_subword_prefix, model.end_of_word_suffix
     body = piece.removeprefix(prefix)
     ends = bool(suffix) and piece.endswith(suffix) and piece != suffix
@@ -279,7 +279,7 @@ _UNREACHABLE = {
         "nothing is lost; the rows of these ids can be reused",
     ),
     "pre-tokenizer": (
-        "the pre-tokenizer cuts their text, so that no pretoken holds it",
+        "the pre-tokenizer cuts their text, so that no pretoken contains it",
         "split as in training, or reuse their rows",
     ),
     "normalizer": (
@@ -462,7 +462,7 @@ def _id_holes(spelled):
             tuple(ids),
             tuple(f"{a}" if a == b else f"{a}-{b}" for a, b in _runs(ids))[:5],
             "an embedding has rows for these ids, and a model that writes one cannot be decoded",
-            "mask these ids when a model writes, or number the pieces anew",
+            "mask these ids when a model writes, or renumber the pieces",
         )
 
 
@@ -649,7 +649,9 @@ class Audit:
 
     def _head(self):
         corpus = "no corpus" if self.n_documents is None else f"a corpus of {self.n_documents:,} documents"
-        return f"{self.n_pieces:,} pieces, of which {self.returned:,} come back from their own text; {corpus}"
+        return (
+            f"{self.n_pieces:,} pieces, of which {self.returned:,} are returned for their own text; {corpus}"
+        )
 
     def __repr__(self):
         lines = [self._head()]

@@ -34,7 +34,7 @@ def is_canonical_ref(
 
 # %% ../../nbs/insight/09_canonical.ipynb #d18c9951
 class ValidPairs:
-    "Which ids may follow each other within a pretoken; each pair is looked at once."
+    "Which ids may follow each other within a pretoken; each pair is checked once."
 
     def __init__(
         self,

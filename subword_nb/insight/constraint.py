@@ -172,7 +172,7 @@ def allow_ids(
     state: int,  # Where the walk begins
     ids: np.ndarray,  # (n_pieces,) ids of the pieces
     allowed: np.ndarray,  # (size,) zeros; receives 1 for each id that is allowed
-) -> int:  # Number of nodes that were looked at
+) -> int:  # Number of visited nodes
     "Walk the trie and the automaton together."
     states = np.empty(longest + 1, np.int64)  # after each node of the path
     states[0] = state
@@ -363,7 +363,7 @@ _LEADS = [
 
 
 def _ranges_of(auto, row):
-    "(first code point, the one behind the last, state) of the characters that do not fail; no surrogates."
+    "(first code point, the one after the last, state) of the characters that do not fail; no surrogates."
     bounds = [*auto.lows, 0x110000]
     found: list[tuple[int, int, int]] = []
     for k, kind in enumerate(auto.kinds):

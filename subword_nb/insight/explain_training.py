@@ -185,7 +185,7 @@ def _unigram_kind(trace, piece):
 
 
 def _final_facts(a, i):
-    "Probability and rank of a seed that stayed, at the end."
+    "Probability and rank of a seed that was kept, at the end."
     p = float(a["probfinal"][a["alivefinal"] == i][0])
     rank = 1 + int((a["probfinal"] > p).sum())
     return dict(probability=p, score=math.log(p), rank=rank, of=len(a["probfinal"]))

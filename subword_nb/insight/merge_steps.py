@@ -214,7 +214,7 @@ def match_steps(
             if not fail(f"{printable(char)} does not fit", i + 1):
                 return draw_steps(frames, title=title)
         node = child
-        add(f"{printable(char)} fits: go down to {names[node]}.", i + 1)
+        add(f"{printable(char)} fits: descend to {names[node]}.", i + 1)
     while pretoken and node != 1:
         if not fail("The word ends", len(pretoken)):
             break

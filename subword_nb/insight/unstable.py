@@ -161,7 +161,7 @@ def _begun(tok, model, units):
 
 
 def _tail(tok, c, text):
-    "(a short text in place of most of a long one, the rest): behind a safe cut, pretokens do not depend on what is before."
+    "(a short text in place of most of a long one, the rest): after a safe cut, pretokens do not depend on the text before it."
     if len(text) > 200 and c.places_by_word and not any(_joins_words(token) for token, _ in tok.added_tokens):
         at = text.rfind(" ", 0, len(text) - 100)
         while at > 0:

@@ -24,7 +24,7 @@ def _raw_names(trace):
     names, special = trace.facts["names"], {*trace.facts["special"]}
     if not trace.counts.bytewise:
         return names
-    # a piece that is spelled like a special token is behind it
+    # a piece that is spelled like a special token comes after it
     first = trace.facts["start"]
     return [p if i < first and p in special else from_visible(p) for i, p in enumerate(names)]
 

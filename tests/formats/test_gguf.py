@@ -469,7 +469,7 @@ def test_bos_and_eos(write):
         (
             "gpt2",
             dict(model=None),
-            "the file must have tokenizer.ggml.model, got none; it holds weights without a vocabulary",
+            "the file must have tokenizer.ggml.model, got none; it contains weights without a vocabulary",
         ),
         ("gpt2", dict(model=5), "tokenizer.ggml.model must be a string, got '5'"),
         ("gpt2", dict(tokens=None), "the file must have tokenizer.ggml.tokens, got none"),

@@ -315,12 +315,12 @@ def test_a_hub_that_is_ill(server, tmp_path, status, monkeypatch):
             "the hub has no such repository, or it is private; .* pass token=",
         ),
         ("org/whole", "v9", FileNotFoundError, "org/whole at v9: there is no such branch, tag or commit"),
-        ("org/gated", None, PermissionError, "org/gated: access has to be asked for"),
+        ("org/gated", None, PermissionError, "org/gated: access must be requested"),
         (
             "org/weights",
             None,
             FileNotFoundError,
-            "org/weights: there is no tokenizer in this repository; .* A GGUF file holds its own",
+            "org/weights: there is no tokenizer in this repository; .* A GGUF file contains its own",
         ),
         ("org/empty", None, (FileNotFoundError, ConnectionError), "org/empty"),
     ],
@@ -524,7 +524,7 @@ def test_options_of_the_reader_go_with_a_name(server, tmp_path):
     )
     with pytest.raises(ValueError, match="lowercase must .*got True"):
         Tokenizer.load("org/whole", lowercase=True, **ask)
-    with pytest.raises(PermissionError, match="org/gated: access has to be asked for"):
+    with pytest.raises(PermissionError, match="org/gated: access must be requested"):
         Tokenizer.load("org/gated", **ask)
     assert Tokenizer.load("org/gated", **ask | {"token": "open"}).encode("pug") == [1]
 
