@@ -456,7 +456,7 @@ class Components(Component, base=True):
         index: int,  # Position of a part
         value: Any,  # Its replacement
     ):
-        "Put another part in a place."
+        "Replace the part at a position."
         checked(value, type(self).kind)
         if type(self).flat and isinstance(value, Components):
             raise TokenizersError(f"{type(self).flat} should not be a sequence")

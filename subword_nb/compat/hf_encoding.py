@@ -66,7 +66,7 @@ def whole_number(
 
 
 def ignored_option(
-    name: str,  # Of an argument that the other library has not
+    name: str,  # Of an argument that the other library does not have
 ) -> None:
     "Warn of an option that does nothing; the other library prints the same words."
     import warnings

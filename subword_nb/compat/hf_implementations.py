@@ -77,7 +77,7 @@ class BaseTokenizer:
         )
 
     def no_padding(self) -> None:
-        "Fill nothing up."
+        "Do not pad."
         self._tokenizer.no_padding()
 
     @property
@@ -234,7 +234,7 @@ class BaseTokenizer:
         encoding: Encoding,  # Of the first text
         pair: Encoding | None = None,  # Of the second text
         add_special_tokens: bool = True,  # Add the tokens of the post-processor
-    ) -> Encoding:  # Cut, put together, filled up
+    ) -> Encoding:  # Truncated, joined and padded
         "Run the steps after the model."
         return self._tokenizer.post_process(encoding, pair, add_special_tokens)
 
@@ -522,7 +522,7 @@ class BertWordPieceTokenizer(_Trained):
 
 # %% ../../nbs/compat/20_hf_implementations.ipynb #28f32928
 class CharBPETokenizer(_Trained):
-    "BPE over characters, words marked by a suffix, as Sennrich et al. had it."
+    "BPE over characters, words marked by a suffix, as in Sennrich et al."
 
     def __init__(
         self,

@@ -338,7 +338,7 @@ class Tokenizer:
         is_pretokenized: bool = False,  # The texts are lists of words
         add_special_tokens: bool = True,  # Add the post-processor's special tokens
     ) -> list[Encoding]:  # One for each entry
-        "Encode many texts, filled up together if padding is on."
+        "Encode many texts, padded together if padding is on."
         flag = checked(is_pretokenized, bool)
         rows = [_row(item, flag) for item in _entries(input)]
         return self._encoded(rows, checked(add_special_tokens, bool))
@@ -359,7 +359,7 @@ class Tokenizer:
         texts: list[str],  # Texts, without second ones
         add_special_tokens: bool = True,  # Run the post-processor
     ) -> tuple | None:  # Ids, masks, and what makes the encodings; None if ids need encodings
-        "The ids of texts alone, cut and filled up."
+        "The ids of texts alone, truncated and padded."
         engine, cut = self._prepared(), self._truncation
         around = self._around_each(engine, add_special_tokens)
         if around is None:
@@ -384,7 +384,7 @@ class Tokenizer:
         texts: list[str],  # Texts, without second ones
         add_special_tokens: bool = True,  # Run the post-processor
     ) -> tuple | None:  # As for `encode_ids`, and offsets; None if they need encodings, or are few
-        "The ids of texts alone with their offsets, cut and filled up."
+        "The ids of texts alone with their offsets, truncated and padded."
         engine, cut = self._prepared(), self._truncation
         around, c = self._around_each(engine, add_special_tokens), encoder_of(engine)
         if around is None or not c.uses_kernels(sum(map(len, texts))):
@@ -428,7 +428,7 @@ class Tokenizer:
         return around
 
     def _filled_columns(self, rows, offsets=()):
-        "Ids, masks and offsets, filled up together if padding is on."
+        "Ids, masks and offsets, padded together if padding is on."
         masks, fill = [[1] * len(row) for row in rows], self._padding
         if fill is not None:
             length = padded_length([len(row) for row in rows], fill)
@@ -470,7 +470,7 @@ class Tokenizer:
         self,
         texts: Sequence[OriginText],  # Chats, whose characters have a known author
         commands: Collection[str],  # Tokens that count only where the template wrote them
-    ) -> list[Encoding]:  # One for each, cut and filled up; the tokenizers library has no such method
+    ) -> list[Encoding]:  # One for each, truncated and padded; the tokenizers library has no such method
         "Encode chats in which only the template produces special tokens."
         engine, found = self._prepared(), []
         for text in texts:
@@ -481,7 +481,7 @@ class Tokenizer:
         return self._filled(found)
 
     def _filled(self, encodings):
-        "Encodings as tokenizers has them, filled up together if padding is on."
+        "Encodings as tokenizers has them, padded together if padding is on."
         if self._padding is not None:
             encodings = pad_batch(encodings, self._padding)
         return [wrap_encoding(e) for e in encodings]
@@ -514,7 +514,7 @@ class Tokenizer:
         encoding: Encoding,  # Of the first text
         pair: Encoding | None = None,  # Of the second text
         add_special_tokens: bool = True,  # Add the post-processor's special tokens
-    ) -> Encoding:  # Cut, put together, filled up
+    ) -> Encoding:  # Truncated, joined and padded
         "Truncate, add special tokens, pad."
         given = [checked(encoding, Encoding).native]
         if pair is not None:
@@ -524,7 +524,7 @@ class Tokenizer:
         return wrap_encoding(pad_batch([done], self._padding)[0] if self._padding else done)
 
     def _joined(self, encodings, add_special_tokens):
-        "One text or two, cut and put together."
+        "One text or two, truncated and joined."
         post = _native_of(self._post_processor)
         if self._truncation is not None:
             n_added = post.n_added(len(encodings) == 2) if add_special_tokens and post else 0
@@ -701,7 +701,7 @@ class Tokenizer:
 
     def enable_truncation(
         self,
-        max_length: int,  # Most tokens, those around the texts included
+        max_length: int,  # Maximum number of tokens, including those around the texts
         **kwargs,  # `stride` (0), `strategy` ("longest_first", "only_first", "only_second"), `direction` ("right")
     ):
         "Truncate long encodings."
@@ -721,7 +721,7 @@ class Tokenizer:
         if options["direction"] not in ("right", "left"):
             raise ValueError(f"Unknown `direction`: `{options['direction']}`. Use one of `left` or `right`.")
         n_added = self.num_special_tokens_to_add(False)
-        if most >= n_added and options["stride"] > most - n_added:  # with less room nothing is ever cut
+        if most >= n_added and options["stride"] > most - n_added:  # with less, nothing is ever truncated
             raise ValueError(
                 f"tokenizer stride set to {options['stride']}, which is greater than or equal to its effective max "
                 f"length of {most - n_added} (= {most} original max length - {n_added} added special tokens), "
@@ -771,7 +771,7 @@ class Tokenizer:
         self._padding = Padding(**found)
 
     def no_padding(self):
-        "Fill nothing up."
+        "Do not pad."
         self._padding = None
 
     @property
@@ -999,7 +999,7 @@ def _warn(message):
 def copy_token(
     token: AddedToken,  # An added token
 ) -> AddedToken:  # Another object with the same options
-    "A copy, which later changes of the original do not reach."
+    "A copy that later changes of the original do not affect."
     return AddedToken(**token.to_dict())
 
 
@@ -1022,7 +1022,7 @@ def counted(
         return {}
     how: dict[str, Any] = {"normalizer": norm, "pre_tokenizer": pre, "documents": "whole"}
     how["max_pretoken_bytes"] = None  # Hugging Face's trainers have no such limit
-    # an iterator holds texts, even those that name files
+    # an iterator yields texts, even those that name files
     return pretoken_counts(iter(found), algorithm="wordlevel", progress=False, **how).to_dict()
 
 

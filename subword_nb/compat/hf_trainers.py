@@ -290,7 +290,7 @@ class UnigramTrainer(Trainer):
         self,
         *,
         shrinking_factor: float = 0.75,  # Share of the pieces that survives a round
-        unk_token: str | None = None,  # Represents unknown characters; None: <unk> where there is none
+        unk_token: str | None = None,  # Represents unknown characters; None: <unk>, if there is none
         max_piece_length: int = 16,  # In characters
         n_sub_iterations: int = 2,  # EM steps in a round
         seed_size: int = 1_000_000,  # Pieces to begin with, at most

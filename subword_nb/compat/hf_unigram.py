@@ -183,7 +183,7 @@ class Learned(NamedTuple):
 
     def only(
         self,
-        learned: "np.ndarray",  # (n,) bool, the pieces that stay
+        learned: "np.ndarray",  # (n,) bool, the pieces that are kept
     ) -> "Learned":  # Without the others, but with lost characters
         "Drop pieces."
         from subword_nb.unigram.em_kernels import keep_edges
@@ -290,7 +290,7 @@ def learn_pieces(
 # %% ../../nbs/compat/09_hf_unigram.ipynb #e8858daf
 def chosen_pieces(
     learned: list[tuple[str, float]],  # From `learn_pieces`
-    characters: set[str],  # Those that are in any case pieces
+    characters: set[str],  # Those that are always pieces
     size: int,  # Requested number of pieces
     special: Collection[str] = (),  # Spellings that are not learned
 ) -> list[tuple[str, float]]:  # By falling score

@@ -195,7 +195,7 @@ def pretrained_path(
         )
     from subword_nb.formats.hub import hub_folder
 
-    hub["local_files_only"] = hub.get("local_files_only") or None  # False: as HF_HUB_OFFLINE says
+    hub["local_files_only"] = hub.get("local_files_only") or None  # False: as HF_HUB_OFFLINE requests
     return hub_folder(os.fspath(name), **hub)
 
 # %% ../../nbs/compat/42_hft_files.ipynb #e9751dd5
@@ -210,7 +210,7 @@ def load_pretrained(
     whole = path / "tokenizer.json" if path.is_dir() else path
     if whole.name.endswith("tokenizer.json") and whole.is_file():
         kind, backend, found = "tokenizer.json", Tokenizer.from_file(str(whole)), {}
-        settings.pop("add_bos_token", None)  # the post-processor of the file says it
+        settings.pop("add_bos_token", None)  # the post-processor of the file determines it
         settings.pop("add_eos_token", None)
     else:
         kind, backend, found = _load_other(path, tokenizer_class or settings.get("tokenizer_class"))

@@ -232,7 +232,7 @@ def _field(name, spec):
 
 
 class ResponseTemplate(NamedTuple):
-    "How an answer is taken apart."
+    "How an answer is parsed."
 
     defaults: dict  # Initial content of a message
     fields: dict[str, Field]  # By name
@@ -241,8 +241,8 @@ class ResponseTemplate(NamedTuple):
 
     def answer_in(
         self,
-        prompt: str,  # A chat, written down
-    ) -> str:  # What of it belongs to the answer; all without an anchor
+        prompt: str,  # A rendered chat
+    ) -> str:  # The part that belongs to the answer; all of it without an anchor
         "What follows the last anchor."
         ends = [found.end() for found in self.anchor.finditer(prompt)]
         return prompt[ends[-1] :] if ends else prompt

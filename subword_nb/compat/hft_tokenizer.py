@@ -44,7 +44,7 @@ from ..tokenizer.chat import conversations_of, rendered_chats
 
 # %% ../../nbs/compat/44_hft_tokenizer.ipynb #ff00366f
 VERY_LARGE_INTEGER = int(1e30)  # `model_max_length` of a model without a limit
-_LARGE = 10**20  # a limit beyond it is none
+_LARGE = 10**20  # a larger value means no limit
 
 _NO_PAD_TOKEN = (
     "Asking to pad but the tokenizer does not have a padding token. Please select a token to use as `pad_token` "
@@ -57,7 +57,7 @@ def lengths_wanted(
     *,
     padding: bool | str = False,  # True: to the longest row; or a `PaddingStrategy`
     truncation: bool | str | None = None,  # True: both texts; or a `TruncationStrategy`
-    max_length: int | None = None,  # Most tokens of a row; None: as the model has it
+    max_length: int | None = None,  # Maximum number of tokens of a row; None: the model's
     pad_to_multiple_of: int | None = None,  # Make the length of rows a multiple
     model_max_length: float = VERY_LARGE_INTEGER,  # Maximum number of tokens for the model
     verbose: bool = True,  # Warn of a `max_length` that does nothing
@@ -172,7 +172,7 @@ class PreTrainedTokenizerFast:
     padding_side = "right"
     truncation_side = "right"
     tokenizer_class: str | None = None  # A class of transformers with default tokens
-    chat_template: str | dict[str, str] | None = None  # How chats are written down, or several ways by name
+    chat_template: str | dict[str, str] | None = None  # The chat template, or several by name
     chat_control_tokens: Iterable[str] | None = None  # Added tokens that only a template may write
     response_template: dict | None = None  # How the output of a model is parsed into a message
     model = None  # Of release 5: the class of models of a class that rebuilds its pipeline
@@ -437,12 +437,12 @@ class PreTrainedTokenizerFast:
 
     @property
     def max_len_single_sentence(self) -> int:
-        "Most tokens of a text without those around it."
+        "Maximum number of tokens of a text without those around it."
         return self.model_max_length - self.num_special_tokens_to_add(pair=False)
 
     @property
     def max_len_sentences_pair(self) -> int:
-        "Most tokens of two texts without those around them."
+        "Maximum number of tokens of two texts without those around them."
         return self.model_max_length - self.num_special_tokens_to_add(pair=True)
 
     def get_special_tokens_mask(
@@ -585,12 +585,12 @@ class PreTrainedTokenizerFast:
         self,
         text: Any = None,  # A text, a batch of texts, or a batch of pairs; with `is_split_into_words` of lists
         text_pair: Any = None,  # A second text, or one for each
-        text_target: Any = None,  # Texts that a model shall write; their ids are `labels`
+        text_target: Any = None,  # Texts that a model is to write; their ids are `labels`
         text_pair_target: Any = None,  # A second text for each of these
         add_special_tokens: bool = True,  # Add the tokens of the post-processor
         padding: bool | str = False,  # True: to the longest row; "max_length": to `max_length`
         truncation: bool | str | None = None,  # True: cut the longer text; "only_first", "only_second"
-        max_length: int | None = None,  # Most tokens of a row; None: as the model has it
+        max_length: int | None = None,  # Maximum number of tokens of a row; None: the model's
         stride: int = 0,  # Number of tokens of the previous part that a part repeats
         is_split_into_words: bool = False,  # Texts are lists of words
         pad_to_multiple_of: int | None = None,  # Make the length of rows a multiple
@@ -603,8 +603,8 @@ class PreTrainedTokenizerFast:
         return_offsets_mapping: bool = False,  # (start, end) of each token in its text
         return_length: bool = False,  # Number of tokens of each row
         verbose: bool = True,  # Warn of rows that are too long for the model
-        tokenizer_kwargs: Mapping[str, Any] | None = None,  # Any of these arguments again, which count
-        # `split_special_tokens`: special tokens in texts are text; `max_target_length`: most ids of `labels`;
+        tokenizer_kwargs: Mapping[str, Any] | None = None,  # The same arguments; these take precedence
+        # `split_special_tokens`: special tokens in texts are text; `max_target_length`: maximum number of ids of `labels`;
         # `control_tokens`: of texts with origins, what counts only where a template wrote it
         **kwargs,
     ) -> BatchEncoding:  # Columns; of a single text flat ones
@@ -796,7 +796,7 @@ class PreTrainedTokenizerFast:
         chat_template: str | None = None,  # The name of a template, or the source of another
         tools: Iterable | None = None,  # Of the chat; with any, the template named "tool_use" is preferred
     ) -> str:  # The source
-        "The template that a chat is written down by."
+        "The template for a chat."
         known = self.chat_template
         if chat_template is not None:
             return known.get(chat_template, chat_template) if isinstance(known, Mapping) else chat_template
@@ -948,7 +948,7 @@ class PreTrainedTokenizerFast:
         conversation_history: list | None = None,  # Messages before it
         **kwargs,  # Of `apply_chat_template`, other than `add_generation_prompt`
     ) -> list[int]:  # The ids that the message adds to those of the conversation
-        "The ids of one message more."
+        "The ids of one more message."
         if "add_generation_prompt" in kwargs:
             raise ValueError(
                 "encode_message_with_chat_template takes no add_generation_prompt; "
@@ -1005,7 +1005,7 @@ class PreTrainedTokenizerFast:
             files[-1].write_text(source, encoding="utf-8", newline="")
         return tokenizer_config, list(map(str, files))
 
-    # padding of rows that are there
+    # padding of existing rows
 
     def pad(
         self,
@@ -1164,7 +1164,7 @@ class PreTrainedTokenizerFast:
         token: str | bool | None = None,  # For repositories that are not public
         revision: str = "main",  # A branch, a tag or a commit
         trust_remote_code: bool = False,  # Ignored; no code of a repository is ever run
-        # `subfolder`, `gguf_file`; settings that count before those of the folder
+        # `subfolder`, `gguf_file`; settings that take precedence over those of the folder
         **kwargs,
     ) -> "PreTrainedTokenizerFast":  # The tokenizer
         "Load a tokenizer from a folder, a file, or the hub."
@@ -1196,7 +1196,7 @@ class PreTrainedTokenizerFast:
 
     def save_pretrained(
         self,
-        save_directory: str | os.PathLike,  # A folder, which is made if need be
+        save_directory: str | os.PathLike,  # A folder, which is created if necessary
         legacy_format: bool | None = None,  # None or False; older files are not written
         filename_prefix: str | None = None,  # Begins the names of the files
         push_to_hub: bool = False,  # Upload the folder as well
@@ -1488,7 +1488,7 @@ def _as_columns(given):
 
 
 def _take_grids(columns):
-    "Attention masks of more than one dimension, which are not padded: they are taken out."
+    "Attention masks of more than one dimension, which are not padded: they are removed."
     masks = columns.get("attention_mask")
     if not isinstance(masks, list) or not masks or getattr(masks[0], "ndim", 0) <= 1:
         return {}
@@ -1503,7 +1503,7 @@ def _take_grids(columns):
 
 
 def _kind_of_rows(rows):
-    "Which arrays rows are; None for lists."
+    "The kind of arrays that rows are; None for lists."
     first = rows[0]
     if isinstance(first, (list, tuple)):
         first = next((row[0] for row in rows if len(row)), first)
@@ -1528,7 +1528,7 @@ _TRAINERS: dict[str, Any] = {
 
 
 def _respelled(token, respell):
-    "A special token with the spelling that it shall have."
+    "A special token with its new spelling."
     if isinstance(token, str):
         return respell.get(token, token)
     return AddedToken(**token.to_dict() | {"content": respell.get(token.content, token.content)})

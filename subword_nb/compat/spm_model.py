@@ -42,7 +42,7 @@ def normalized_places(
     if not aligned.text:
         if _is_blank(normalizer, text):
             return "", [0]
-        # what begins behind dropped spaces begins where a character would that no rule changes
+        # a match after dropped spaces begins where a character that no rule changes would begin
         return "", [normalizer.align(f"{text}\U0010fffd").char_spans()[0][0]]
     spans = aligned.char_spans()
     return readable(aligned.text), [*(start for start, _ in spans), spans[-1][1]]
@@ -139,7 +139,7 @@ class SpmModel:
 
     def check_ids(
         self,
-        ids: Iterable[int],  # What shall be ids
+        ids: Iterable[int],  # What must be ids
     ) -> None:
         "Refuse unknown ids, with an IndexError."
         for i in ids:
@@ -211,7 +211,7 @@ class SpmModel:
     def sample(
         self,
         text: str,  # A text
-        nbest_size: int,  # Negative: among all segmentations; 0 or 1: the best; more: among so many
+        nbest_size: int,  # Negative: among all segmentations; 0 or 1: the best; more: among that number
         alpha: float,  # Unigram: exponent of the probabilities. BPE: dropout
     ) -> SentencePieceText:  # Offsets count bytes
         "A random segmentation."

@@ -89,7 +89,7 @@ def _offset_mapping(text, is_bytes, with_text):
 
 # %% ../../nbs/compat/32_spm_processor.ipynb #fa04bda5
 def _with_options(m, text, options):
-    "A segmentation after some of bos, eos, reverse and unk, in order."
+    "A segmentation with some of bos, eos, reverse and unk applied, in order."
     pieces = list(text.pieces)
     end = len(encoded(text.text))
     for option in options:
@@ -114,7 +114,7 @@ def _check_edges(m, options):
 
 
 def _options_of(add_bos, add_eos, reverse, emit_unk_piece):
-    "The options of a call, in the order in which they are done."
+    "The options of a call, in the order in which they are applied."
     flags = {"unk": emit_unk_piece, "reverse": reverse, "bos": add_bos, "eos": add_eos}
     for flag in (reverse, add_bos, add_eos):
         if flag is not None and not hasattr(flag, "__bool__"):
@@ -168,7 +168,7 @@ def _threads_of(num_threads, thread_pool):
 
 # %% ../../nbs/compat/32_spm_processor.ipynb #decbec89
 def _is_sequence(x):
-    "Has something elements in an order?"
+    "Does an object have elements in an order?"
     return hasattr(x, "__len__") and not isinstance(x, (str, bytes, Mapping))
 
 
@@ -410,7 +410,7 @@ class SentencePieceProcessor:
         )
 
     def _checked(self, input, kind, options):
-        "The model, after refusing what cannot be encoded, or not so."
+        "The model; refuses texts and options that it cannot encode."
         if not isinstance(input, (str, bytes, list)):
             raise TypeError(f"input must be str or bytes, or a list of them, got {type(input).__name__}")
         if kind in _PLACED and options:
@@ -746,7 +746,7 @@ class SentencePieceProcessor:
     def parallel_encode(
         self,
         input: Any,  # A text, or a list of texts
-        out_type: Any = None,  # What to give
+        out_type: Any = None,  # What to return
         add_bos: bool | None = None,  # As for `encode`, here and below
         add_eos: bool | None = None,  # Append the piece for the end
         reverse: bool | None = None,  # Reverse the pieces
@@ -1032,7 +1032,7 @@ class SentencePieceProcessor:
         "The bytes of the model's file."
         return write_model_proto(self._model.proto) if self._model else b""
 
-    # What 0.2.0 could do besides
+    # What 0.2.0 also had
 
     def set_encode_extra_options(
         self,
@@ -1183,7 +1183,7 @@ def _is_bytes(given, return_bytes):
 
 
 def _check_sampling(sampling, nbest_size, alpha):
-    "Refuse a draw that is none."
+    "Refuse invalid options of a draw."
     if sampling is True and nbest_size in (0, 1):
         raise ValueError(
             f"enable_sampling=True needs nbest_size > 1, or -1 for all segmentations, and alpha; got nbest_size={nbest_size}"

@@ -70,7 +70,7 @@ def _width(char):
 # %% ../../nbs/compat/30_spm_text.ipynb #9d573f92
 @dataclass(frozen=True)
 class TextPiece:
-    "A piece in its place."
+    "A piece at its position."
 
     piece: str  # Its spelling; for unknown text, that in the normalized text
     id: int  # Its id

@@ -52,7 +52,7 @@ from ..unigram.trainer import unigram_train
 
 # %% ../../nbs/compat/34_spm_trainer.ipynb #a1bf5e54
 class TrainingError(RuntimeError, ValueError):
-    "A model that cannot be trained so."
+    "A model that cannot be trained with these options."
 
 # %% ../../nbs/compat/34_spm_trainer.ipynb #9f507eb0
 _MODEL_TYPES = {"unigram": UNIGRAM, "bpe": BPE, "word": WORD, "char": CHAR}
@@ -325,7 +325,7 @@ def _without_rare(counted):
 
 # %% ../../nbs/compat/34_spm_trainer.ipynb #26508eb6
 def _shares(counts, n, total):
-    "The most frequent things with the logarithms of their shares of a total."
+    "The most frequent items with the logarithms of their shares of a total."
     total = math.log(total)
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return [(thing, math.log(k) - total) for thing, k in ordered[:n] if k]

@@ -71,7 +71,7 @@ def _check_text(text):
 
 
 def _check_threads(num_threads):
-    "Refuse a number of threads that is none."
+    "Refuse an invalid number of threads."
     if num_threads is not None and num_threads <= 0:
         raise ValueError(f"num_threads must be greater than 0, got {num_threads}")
 
@@ -86,7 +86,7 @@ class Encoding:
         pat_str: str,  # Regular expression that splits text into pretokens
         mergeable_ranks: dict[bytes, int],  # token → rank, which is its id
         special_tokens: dict[str, int],  # spelling → id
-        explicit_n_vocab: int | None = None,  # The number of all tokens, if it shall be checked
+        explicit_n_vocab: int | None = None,  # The number of all tokens, if it is to be checked
     ):
         self.name = name
         self._pat_str = pat_str
@@ -178,7 +178,7 @@ class Encoding:
         allowed_special: str | AbstractSet[str] = frozenset(),  # As for `encode`
         disallowed_special: str | Collection[str] = "all",  # As for `encode`
     ) -> tuple[list[int], list[list[int]]]:  # Stable ids; their possible continuations
-        "The ids that stay whatever follows, and the completions."
+        "The ids that no following text can change, and the completions."
         allowed = self._allowed([text], allowed_special, disallowed_special)
         text.encode("utf-8")  # raises UnicodeEncodeError
         stable, completions = self._tok.encode_with_unstable(
@@ -530,7 +530,7 @@ def read_file(
 def check_hash(
     data: bytes,  # All of a file
     expected_hash: str,  # SHA-256 in hexadecimal
-) -> bool:  # Is that its hash?
+) -> bool:  # Does the file have this hash?
     "Whether a file has a hash."
     return hashlib.sha256(data).hexdigest() == expected_hash
 

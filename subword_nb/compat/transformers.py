@@ -63,8 +63,8 @@ class AutoTokenizer:
         cls,
         pretrained_model_name_or_path: str | os.PathLike,  # A folder, a file, or "org/name" on the hub
         *inputs: Any,  # Ignored
-        # `subfolder`, `gguf_file`, `revision`, `token`, `cache_dir`, `local_files_only`; settings that count
-        # before those of the folder
+        # `subfolder`, `gguf_file`, `revision`, `token`, `cache_dir`, `local_files_only`; settings that take precedence
+        # over those of the folder
         **kwargs,
     ) -> PreTrainedTokenizerFast:  # Of the class that the folder names
         "Load the tokenizer of a model."
