@@ -75,7 +75,7 @@ def _arcs(n, arcs, best):
 
 # %% ../../nbs/core/08_diagrams.ipynb #c3adab6d
 def _levels(arcs: list) -> int:
-    "Give every arc the lowest level where nothing else runs, short arcs first; returns the number of levels."
+    "Give every arc the lowest free level, short arcs first; returns the number of levels."
     rows = [[]]
     for arc in sorted(arcs, key=lambda a: (a.end - a.start, a.start)):
         arc.level = int(arc.end - arc.start > 1)
@@ -87,7 +87,7 @@ def _levels(arcs: list) -> int:
 
 # %% ../../nbs/core/08_diagrams.ipynb #8de0d125
 def _chip_place(arc: _Arc, arcs: list, step: float) -> float | None:
-    "Where on its arc a label is clear of all crossing lines, in pixels from node 0; None if nowhere."
+    "The position on its arc where a label is clear of all crossing lines, in pixels from node 0; None if there is none."
     sides = {p for a in arcs if a.level > arc.level for p in (a.start, a.end) if arc.start < p < arc.end}
     sides |= {arc.start, arc.end}
     half = arc.width / 2 + (9 if arc.level else 13)
@@ -129,7 +129,7 @@ def _lattice_parts(shown: list, arcs: list, step: float, places: list, y0: float
 
 # %% ../../nbs/core/08_diagrams.ipynb #4c89a21c
 def _lattice_text(shown: list, arcs: list, title: str) -> str:
-    "The lattice in characters: a ruler of positions and a row of bars per level, or a list where that is too wide."
+    "The lattice in characters: a ruler of positions and a row of bars per level, or a list if that is too wide."
     lines = [title] if title else []
 
     def inner(a):

@@ -195,7 +195,7 @@ def _rows(chips: list, width: int, gap: int) -> list:
 
 # %% ../../nbs/core/03_draw.ipynb #3ebf08bf
 def _strip_text(strip: Strip, color: bool, width: int) -> str:
-    "A strip as lines of text: labels, and ids below them where there are any."
+    "A strip as lines of text: labels, with the ids, if any, below them."
     lines = [strip.title] if strip.title else []
     for row in _rows(strip.chips, width, 0 if color else 3):
         for cells in ([c.label for _, c in row], [c.id for _, c in row]):

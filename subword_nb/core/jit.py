@@ -491,7 +491,7 @@ def numba_fits() -> bool:  # False: kernels are compiled in Numba's default way
 
 
 def _ways(fn, inside):
-    "Options for Numba; a kernel that `borrows` neither creates nor keeps arrays, so references are not counted."
+    "Options for Numba; a kernel that `borrows` neither creates nor stores arrays, so references are not counted."
     counts = {"_nrt": False} if getattr(fn, "borrows", False) else {}
     try:
         return counts | {"pipeline_class": _compiler(inside)}
@@ -641,7 +641,7 @@ def wrapped_kernel(
 def kernel(
     fn: Callable,  # A function over numbers and NumPy arrays (and tuples of them) only
     *,
-    borrows: bool = False,  # True: it neither creates nor keeps an array, so references are not counted
+    borrows: bool = False,  # True: it neither creates nor stores an array, so references are not counted
 ) -> Kernel:  # Called like `fn`; `.py_func` is `fn` itself
     "Mark `fn` to be compiled to machine code, by itself and inside kernels that call it."
     if borrows:

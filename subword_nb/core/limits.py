@@ -25,7 +25,7 @@ class Limits:
     # Bytes that are read of one file; of a GGUF file, those before the weights
     file_bytes: int = 1 << 29
     json_depth: int = 500  # Depth of nested containers
-    components: int = 1_000  # Components (normalizers, decoders, …) nested in one, itself included
+    components: int = 1_000  # Components (normalizers, decoders, …) nested in one, including itself
     pieces: int = 1 << 22  # Pieces of a vocabulary
     piece_chars: int = 1 << 13  # Characters of one piece or added token
     affix_chars: int = 1_000  # Characters of a prefix or suffix of pieces, such as ##
@@ -159,7 +159,7 @@ def check_regular_file(
     for kind, test in _STRANGE.items():
         if test(mode):
             raise ValueError(
-                f"{path} must be an ordinary file, got {kind}, which may block or never end; copy what it gives "
+                f"{path} must be an ordinary file, got {kind}, which may block or never end; copy its content "
                 "to a file, or, where documents are read, open it yourself and pass the open file"
             )
 

@@ -292,7 +292,7 @@ def library_at(
 # %% ../../nbs/core/06_native.ipynb #02d05084
 def is_private(
     path: str | os.PathLike,  # A file or a folder
-) -> bool:  # An OSError where there is none
+) -> bool:  # An OSError if there is none
     "Can only this user and the administrator have written this file or folder?"
     if not hasattr(os, "geteuid"):
         return True  # Windows, where a user's folders are private, and browsers, which have no users
@@ -319,7 +319,7 @@ def _tables(folder, described, trusted):
         raise ValueError(f"{path} must be a private file of {folder}")
     data = path.read_bytes()
     if digest(data) != described["digest"]:
-        raise ValueError(f"{path} must be what the manifest says")
+        raise ValueError(f"{path} must match the manifest")
     if described["unicode"] != unicodedata.unidata_version:
         return {}
     return {
@@ -348,7 +348,7 @@ def machine() -> str:  # "x86_64", "arm64", …, the same name on every system
     if hasattr(os, "uname"):
         name = os.uname().machine.lower()
     else:
-        import platform  # slow to import, and not needed if the system can be asked
+        import platform  # slow to import, and not needed if the system provides this itself
 
         name = platform.machine().lower()
     return {"amd64": "x86_64", "aarch64": "arm64"}.get(name, name)

@@ -458,7 +458,9 @@ def build(
             _link(command, sorted(objects.glob("*.o")), path)
             data = path.read_bytes()
             if b".py" in data:
-                raise CannotBuild("kernels must not raise errors, got some, which hold names of Python files")
+                raise CannotBuild(
+                    "kernels must not raise errors, got some, which contain names of Python files"
+                )
             files[target] = {"name": path.name, "digest": native.digest(data)}
         tables = _store_tables(out)
         manifest = {"files": files, "sources": _sources(), "kernels": kernels, "tables": tables}
@@ -582,7 +584,7 @@ def _compile_all(target, folder, progress):
     if progress:
         print(file=sys.stderr)
     if any(process.returncode for process in running):
-        raise CannotBuild(f"kernels must compile for {target}; what went wrong is said above")
+        raise CannotBuild(f"kernels must compile for {target}; the error is printed above")
     kernels = {}
     for part in range(parts):
         kernels |= json.loads((folder / f"part{part}.json").read_bytes())

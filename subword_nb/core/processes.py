@@ -107,7 +107,7 @@ def _after():
 
 
 def _in_child():
-    "The same, where no other thread is left."
+    "Release the locks in the child, which has no other threads."
     _after()
     _held.clear()
     _resume()

@@ -24,7 +24,7 @@ class Ragged(abc.Sequence):
 
     def __init__(
         self,
-        ids: "np.ndarray",  # (total,) uint32, or uint16 where a file has them so
+        ids: "np.ndarray",  # (total,) uint32, or uint16 if a file has that type
         bounds: "np.ndarray",  # (n + 1,) int64: document k is ids[bounds[k]:bounds[k + 1]]; from 0 to total
     ):
         self.ids = ids
@@ -150,7 +150,7 @@ def _ids_of(document):
     "The ids of a document to search for, as a list."
     if not isinstance(document, Iterable):
         raise TypeError(
-            f"a document must be an iterable of ids, got {type(document).__name__}; to look for one id use batch.ids"
+            f"a document must be an iterable of ids, got {type(document).__name__}; to search for one id use batch.ids"
         )
     return [*document]
 

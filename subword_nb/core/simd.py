@@ -459,7 +459,7 @@ class IdBuffer:
         *,
         documents: int = 1,  # Number of documents, if `separators` are not used
         frame: int = 0,  # Number of ids reserved between texts
-        out: np.ndarray | None = None,  # Where to write as long as there is capacity, uint32
+        out: np.ndarray | None = None,  # Output array, uint32; nothing is written beyond its capacity
     ):
         self.out: Any = np.empty(capacity + 256, np.uint32) if out is None else out
         self.ends = np.zeros(documents + 2, np.int64)

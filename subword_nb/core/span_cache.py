@@ -76,7 +76,7 @@ def slot_of(
     a: int,  # Its index in `buffer`
     n: int,  # Its length
 ) -> int:  # Index of the slot's first number; the second number is 0 if the slot is empty
-    "From slot h on, find the span's own slot, or the empty one where it belongs."
+    "Search from slot h for the span's own slot, or the empty one where it belongs."
     last = np.uint64(len(slots) - 4)
     while slots[h + ONE] != 0:
         if slots[h] == low and (
@@ -393,7 +393,7 @@ class SpanTable:
         self.gaps = tuple(np.empty(WAITING, kind) for kind in (np.uint64, np.int64, np.uint64))
 
     def clear(self):
-        "Forget all spans, and give back the memory; not within a pass."
+        "Remove all spans, and free the memory; must not be called within a pass."
         if self.arrays[3][0] > 1:
             self.arrays = _empty(self.bits, self.longest)
 

@@ -396,7 +396,7 @@ def choose_matches(
     text,  # (n,) uint8
     begins,  # (r,) int64: start of each region
     ends,  # (r,) int64: its end
-    visible,  # (r,) int64: from here on, the characters before its first match are known
+    visible,  # (r,) int64: from this position on, the characters before its first match are known
     is_open,  # bool: may the text continue after the last region?
     places,  # (k,) int64: matches, in order
     numbers,  # (k,) int64: number of the spelling of each
@@ -407,7 +407,7 @@ def choose_matches(
     starts,  # (k,) int64: receives the start of each match
     stops,  # (k,) int64: receives its end
     edges,  # (k,) int64: receives the end of what was read of the text for it
-    kept,  # (k,) bool: receives whether it is kept
+    kept,  # (k,) bool: receives whether a match is accepted
 ) -> np.int64:  # Number of matches before the first that depends on what follows an open text
     "Apply the options of matches."
     region = np.int64(0)

@@ -225,7 +225,7 @@ def _read(path):
         if not (is_private(path.parent) and is_private(path)):
             return None
         with open(path, "rb") as file:
-            # private to this process, and therefore writable: a kernel compiled in place takes no read-only arrays
+            # private to this process, and therefore writable: a kernel compiled in place does not accept read-only arrays
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
             found = os.fstat(file.fileno())
         view = memoryview(data)

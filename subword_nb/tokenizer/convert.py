@@ -185,7 +185,7 @@ class Difference(NamedTuple):
     text: str  # As short as could be found
     a: list | str  # The ids of the first, or the error
     b: list | str  # The ids of the second
-    reason: str  # Where they part
+    reason: str  # The first stage at which they differ
     found: str  # The text in which it was found
 
 
@@ -199,7 +199,7 @@ class Report(NamedTuple):
     decoded: tuple | None = None  # The first of them: text, and the two decoded texts
 
     @property
-    def identical(self) -> bool:  # Also decoded alike
+    def identical(self) -> bool:  # True if ids and decoded texts are the same on all texts
         "Are they the same on all texts?"
         return not self.n_different and not self.n_decoded
 
@@ -291,7 +291,7 @@ class Conversion(NamedTuple):
     path: Path  # The file written
     kind: str  # In which format
     notes: list  # Features that the format cannot express
-    report: Report  # What running both showed
+    report: Report  # The result of running both
     options: dict  # Options that its reader needs
 
     def __str__(self):
@@ -386,7 +386,7 @@ def _reloaded(path, options):
 def convert(
     # A file, folder or name that `Tokenizer.load` opens, or a tokenizer
     source: str | os.PathLike | Tokenizer,
-    target: str | os.PathLike,  # Where the new file shall be
+    target: str | os.PathLike,  # Path of the new file
     *,
     kind: str | None = None,  # One of the `KINDS` of `formats.detect`; None: by the name of `target`
     n: int = 1000,  # Number of generated texts on which both are run; 0: none

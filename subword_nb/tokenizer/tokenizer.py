@@ -49,7 +49,7 @@ _HUB = ("revision", "cache_dir", "local_files_only", "endpoint", "token")
 
 
 def _read(path, allow_code, options):
-    "The kind and the parts of the file, folder or encoding that a path or a name means."
+    "The kind and the parts of the file, folder or encoding that a path or a name refers to."
     if isinstance(path, str) and (not path or len(path) > 4096 or "\n" in path):
         raise ValueError(
             f"path must be the name of a file, got {len(path):,} characters of text that begin with {path[:40]!r}; "
@@ -85,7 +85,7 @@ def _read(path, allow_code, options):
         return "tiktoken", read_encoding(path, **options)
     if not isinstance(path, str) or not looks_like_repo(path):
         raise FileNotFoundError(
-            f"there is no file or folder {path}; pass a tokenizer file, a folder that holds one, "
+            f"there is no file or folder {path}; pass a tokenizer file, a folder that contains one, "
             f"org/name on the hub, or one of {', '.join(PUBLISHED)}"
         )
     folder = hub_folder(path, **{k: options[k] for k in _HUB if k in options})
@@ -296,7 +296,7 @@ class Tokenizer(Engine):
         padding: Padding | None = None,  # How rows are padded; None: they are not
         # Settings for calls and decoding, as in tokenizer_config.json; None: none
         config: TokenizerConfig | None = None,
-        source=None,  # What its file, or training, records besides
+        source=None,  # Further data that its file, or training, records
         # Special tokens that texts may spell by default: "all", a set, or () for none;
         # None is "all"
         allowed_special: str | Collection[str] | None = "all",
@@ -443,7 +443,7 @@ class Tokenizer(Engine):
         *,
         # "npy", "bin" (bare numbers), "arrow" or "parquet" (a row for each document); None: by the suffix
         format: str | None = None,
-        dtype: str | None = None,  # "uint16" or "uint32"; None: the smaller one that holds all ids
+        dtype: str | None = None,  # "uint16" or "uint32"; None: the smaller one that fits all ids
         # What separates the documents of a text file; None: a file is one document
         separator: str | bytes | None = None,
         field: str = "text",  # The key of the text in a line of JSON
@@ -985,7 +985,7 @@ class Tokenizer(Engine):
         keep: Collection[str] = (),  # Pieces that are never removed
         # BPE: True removes pieces so that encoding again equals splitting the old tokens, for any text
         exact: bool = False,
-        renumber: bool = True,  # False: all ids stay, and removed ones are not in use
+        renumber: bool = True,  # False: no id changes, and removed ones are not in use
         **options,  # Options of the corpus: errors, field, sample, seed
     ) -> _T:  # A new tokenizer; `self.id_map(it)` maps the ids
         "A smaller tokenizer, without training: the pieces that a corpus uses least are removed."
@@ -997,10 +997,10 @@ class Tokenizer(Engine):
         self: _T,
         corpus,  # A sample of the texts that it will encode: a corpus, or counts of pretokens
         *,
-        coverage: float = 1.0,  # Share of the tokens of the corpus that stay as they are
+        coverage: float = 1.0,  # Share of the tokens of the corpus that must not change
         keep: Collection[str] = (),  # Pieces that are never removed
         exact: bool = False,  # BPE: as for `prune`
-        renumber: bool = True,  # False: all ids stay, and removed ones are not in use
+        renumber: bool = True,  # False: no id changes, and removed ones are not in use
         **options,  # Options of the corpus: errors, field, sample, seed
     ) -> _T:  # A new tokenizer; with a coverage of 1, the corpus has the same tokens
         "The tokenizer with the pieces that a corpus needs."
@@ -1014,7 +1014,7 @@ class Tokenizer(Engine):
         self: _T,
         pieces: Iterable[str],  # As the vocabulary spells them; removes what BPE builds on them, too
         *,
-        renumber: bool = True,  # False: all ids stay, and removed ones are not in use
+        renumber: bool = True,  # False: no id changes, and removed ones are not in use
     ) -> _T:  # A new tokenizer without these pieces
         "The tokenizer without some pieces."
         from subword_nb.train.prune import remove
@@ -1067,7 +1067,7 @@ class Tokenizer(Engine):
         count: bool = False,  # Return `ChatCounts`: the number of tokens of each message, of tools and of the rest
         # True: messages may contain special tokens, too; or the roles whose messages may
         trusted: bool | Collection[str] = False,
-        # Omit oldest turns, with a warning, until there are at most so many tokens; None: omit none
+        # Omit oldest turns, with a warning, until there are at most this many tokens; None: omit none
         max_length: int | None = None,
         **template_kwargs,  # Other variables of the template, such as `enable_thinking`
     ) -> Any:  # Ids, a list of int; or as requested by the options above
@@ -1097,7 +1097,7 @@ class Tokenizer(Engine):
         *,
         # Special tokens that the new text may spell: "all", or a set
         allowed_special: str | Collection[str] = (),
-    ) -> list[int]:  # The same ids, and those of the text behind them
+    ) -> list[int]:  # The same ids, and those of the text after them
         "Ids of a longer conversation, without touching the earlier ones."
         from subword_nb.pipeline.chat import append_ids
 
@@ -1221,7 +1221,7 @@ class Tokenizer(Engine):
         return isinstance(other, Tokenizer) and _deciding_parts(self) == _deciding_parts(other)
 
     def __hash__(self):
-        return hash(type(self.model))  # Alike for equal ones, and not changed by tokens that are added
+        return hash(type(self.model))  # The same for equal tokenizers, and not changed by adding tokens
 
     def __repr__(self):
         return f"Tokenizer({self.model!r}, {self.pre_tokenizer!r}, {len(self.added_tokens)} added tokens)"
@@ -1260,7 +1260,7 @@ _COMPILED_PARTS = ("model", "pre_tokenizer", "normalizer", "added_tokens", "allo
 
 def _check_attribute(tok, name):
     "Raise an error for an attribute that does not exist or is derived from others: setting it would have no effect."
-    if "_encoders" not in vars(tok):  # it is being made
+    if "_encoders" not in vars(tok):  # it is being constructed
         return
     settable = (*Parts._fields, "training")
     if name not in settable:
@@ -1327,7 +1327,7 @@ class _Stored:
 
 
 def _stored(x, texts, done):
-    "A value in which the parts of a tokenizer are `_Stored`; `texts` holds each text once, `done` what was met before."
+    "A value in which the parts of a tokenizer are `_Stored`; `texts` contains each text once, `done` what has been stored."
     kind = type(x)
     if kind is str or kind is bytes:
         return texts.setdefault(x, x)
