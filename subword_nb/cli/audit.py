@@ -15,7 +15,7 @@ import typer
 from .common import TOKENIZER_HELP, load_tokenizer, opt, write_out
 
 # %% ../../nbs/cli/08_audit.ipynb #a8de68c1
-AUDIT_EXAMPLES = """Audit a tokenizer: pieces that no text gives, rules that are never applied, ids without a piece, \\
+AUDIT_EXAMPLES = """Audit a tokenizer: pieces that no text produces, rules that are never applied, ids without a piece, \\
 and what is known to be wrong with its kind of file.
 
 \\b
@@ -24,7 +24,7 @@ and what is known to be wrong with its kind of file.
   subword-nb audit tok.json rows.jsonl --field text
   subword-nb audit tok.json --json -o audit.json all ids, for programs
 
-The exit code is 0 whatever is found: most vocabularies have some of it."""
+The exit code is 0 whatever is found: most vocabularies have some faults."""
 
 # %% ../../nbs/cli/08_audit.ipynb #34280661
 def audit_command(

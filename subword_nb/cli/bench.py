@@ -340,14 +340,14 @@ EXAMPLES = """Time the tokenizer libraries that are installed, side by side.
   subword-nb bench -t tokenizer.json,r50k.tiktoken --case 20 --case 1000   one vocabulary in two formats; short strings
   subword-nb bench -t unigram --text scripts --threads 2       two threads, many scripts
   subword-nb bench --case process --text book.txt              whole processes: import, load, encode, end
-  subword-nb bench --case hostile --library subword_nb         letters, spaces, digits without an end
+  subword-nb bench --case hostile --library subword_nb         very long runs of letters, spaces, digits
   subword-nb bench --case chains                               vocabularies of a, aa, aaa … in two formats
   subword-nb bench --train bpe=32000 --train counts --text book.txt   learning instead of encoding
   subword-nb bench --json new.json --compare old.json          keep the figures, and compare them with earlier ones
 
 Each library runs in processes of its own, in turns, on the same texts; ids are compared. The best of all \
-passes counts, "noise" is how far the middle one lies above it. Times are those of the processor for one \
-thread, of the wall for more."""
+passes counts, "noise" is how far the median is above it. Times are CPU time for one thread, \
+wall time for more."""
 
 # %% ../../nbs/cli/02_bench.ipynb #337ce7d6
 def _named(said):
@@ -417,7 +417,7 @@ def run_rows(
     *,
     rounds: int = 3,  # Processes for each library
     repeats: int = 5,  # Warm passes in each of them
-    seconds: float = 10.0,  # A library starts no further pass or round after so many seconds
+    seconds: float = 10.0,  # A library starts no further pass or round after this number of seconds
     out: Path | None = None,  # JSON file, written after each row
     on_progress: Callable[[str], object] = lambda what: None,  # Called with each next measurement
 ) -> list[dict]:  # The records of all rows
@@ -449,7 +449,7 @@ _TRAIN = ("bpe=8000", "wordpiece=8000", "unigram=4000", "counts")
 
 
 def _asked(only, train, encoding):
-    "Whether encoding is measured, and which trainings; `encoding`: an option asks for it."
+    "Whether encoding is measured, and which trainings; `encoding`: an option requests it."
     if only not in (None, "encode", "train"):
         raise ValueError(f"--only must be encode or train, got {only!r}")
     if only == "encode" and train:
@@ -493,7 +493,7 @@ def bench_command(
         list[str] | None,
         typer.Option(
             "--case",
-            help="whole, list, documents (4 KB), cold, process, hostile, chains, or short strings of so many characters. "
+            help="whole, list, documents (4 KB), cold, process, hostile, chains, or short strings of that many characters. "
             "Repeat for more.  [default: whole, documents, 20, cold]",
             show_default=False,
         ),
@@ -521,7 +521,8 @@ def bench_command(
     seconds: Annotated[
         float,
         typer.Option(
-            "--seconds", help="No further pass and no further round for a library after so many seconds."
+            "--seconds",
+            help="No further pass and no further round for a library after this number of seconds.",
         ),
     ] = 10.0,
     # Where to write
@@ -550,7 +551,7 @@ def bench_command(
         typer.Option(
             "--only",
             metavar="encode|train",
-            help="One half of what needs no file.",
+            help="Measure only encoding, or only training.",
             show_default=False,
         ),
     ] = None,

@@ -149,7 +149,7 @@ class Job(NamedTuple):
     threads: int = 1  # For libraries with such an option; the process is limited to that many cores
     most: int = 0  # Bytes of the text that are used; 0 for all
     repeats: int = 5  # Maximum number of warm passes
-    seconds: float = 10.0  # No new warm pass is started after so many seconds
+    seconds: float = 10.0  # No new warm pass is started after this number of seconds
     pattern: str = ""  # How text is split, for rank files
     special: dict = {}  # Special tokens and their ids, for rank files
 
@@ -270,7 +270,7 @@ def passes(
     look: Callable,  # Called with the first result; returns a dict
     *,
     repeats: int = 5,  # Maximum number of warm passes
-    seconds: float = 10.0,  # No new warm pass starts after so many seconds; there is always one
+    seconds: float = 10.0,  # No new warm pass starts after this number of seconds; there is always one
 ) -> dict:  # cpu and wall: seconds of each pass, the first one first; memory: bytes; and the result of `look`
     "Time a first pass and warm ones."
     _forget_peak()

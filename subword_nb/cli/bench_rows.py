@@ -383,7 +383,7 @@ def run_row(
     *,
     rounds: int = 3,  # Number of processes for each library
     repeats: int = 5,  # Maximum warm passes in a process
-    seconds: float = 10.0,  # No further pass or round is started for a library after so many seconds
+    seconds: float = 10.0,  # No further pass or round is started for a library after this number of seconds
 ) -> list[dict]:  # A record for each library that has a file
     "Measure all libraries on one row, in turns."
     jobs = {x: job for x in row.libraries if (job := _job(row, x, repeats, seconds))}
@@ -416,7 +416,7 @@ def run_training(
     row: TrainRow,  # Measurement to make
     *,
     rounds: int = 3,  # Number of processes for each library
-    seconds: float = 10.0,  # No further round for a library that exceeded so many seconds
+    seconds: float = 10.0,  # No further round for a library that exceeded this number of seconds
     patience: float = 3600.0,  # Seconds after which a process is ended
 ) -> list[dict]:  # A record for each library; with a message if it is not installed
     "Measure the training of all libraries on one row, in turns."

@@ -131,7 +131,10 @@ LinesOption = Annotated[bool, typer.Option("--lines", help="Each line is a docum
 JsonOption = Annotated[bool, typer.Option("--json", help="As JSON, for programs.")]
 PlainOption = Annotated[bool, typer.Option("--plain", help="Special tokens in the text are ordinary text.")]
 BareOption = Annotated[
-    bool, typer.Option("--bare", help="Add nothing around a text, whatever the tokenizer's file says.")
+    bool,
+    typer.Option(
+        "--bare", help="Add no special tokens around a text, whatever the tokenizer's file requests."
+    ),
 ]
 ErrorsOption = Annotated[str, typer.Option(help=ERRORS_HELP)]
 
@@ -185,7 +188,7 @@ def stdin_bytes(
     *,
     asked: bool = False,  # The user requested standard input, so a keyboard is fine
 ) -> bytes:  # All of standard input
-    "Read standard input; a terminal is an error, so that no command waits for typing unasked."
+    "Read standard input; a terminal is an error, so that no command waits for typing unexpectedly."
     if sys.stdin is None or (sys.stdin.isatty() and not asked):
         raise ValueError(
             f"TEXT must be given, {command} has nothing to read: give it as an argument, name a --file, "

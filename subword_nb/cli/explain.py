@@ -60,7 +60,7 @@ def _write(found: list, out: Path | None, as_json: bool, lines: bool, title: str
     write_out("".join(shown).encode("utf-8", "replace"), out)
 
 # %% ../../nbs/cli/07_explain.ipynb #8b1072b6
-EXPLAIN_EXAMPLES = """Say why a text is split as it is: merges in their order, the trials of longest match, \
+EXPLAIN_EXAMPLES = """Explain why a text has its tokens: merges in their order, the trials of longest match, \
 or the lattice with its best segmentation.
 
 \b
@@ -124,9 +124,9 @@ def explain_command(
     # A piece
     piece: Annotated[
         list[str] | None,
-        opt("Instead of a text: when and why this piece came in; repeat for more.", "--piece"),
+        opt("Instead of a text: when and why this piece was learned; repeat for more.", "--piece"),
     ] = None,
-    # Where training was written down
+    # Trace of the training
     trace: Annotated[Path | None, opt("For --piece: the file that train --trace wrote.")] = None,
     # Special tokens are text
     plain: PlainOption = False,
@@ -155,7 +155,7 @@ def explain_command(
         out,
         as_json,
         lines,
-        "Why a text is split as it is",
+        "Why a text has its tokens",
         lambda e: explanation_text(e, color=color, width=width, words=drawn),
         lambda e: explanation_html(e, words=drawn),
     )
@@ -189,7 +189,7 @@ def _colors(color, out):
     return False if color is None and out is not None else color
 
 # %% ../../nbs/cli/07_explain.ipynb #a35469e9
-COMPARE_EXAMPLES = """Lay two segmentations of a text over each other and mark where they differ.
+COMPARE_EXAMPLES = """Show two segmentations of a text together and mark where they differ.
 
 \b
   subword-nb compare -t a.json -t b.json "some text"
@@ -197,9 +197,9 @@ COMPARE_EXAMPLES = """Lay two segmentations of a text over each other and mark w
   subword-nb compare -t a.json -t b.json --lines --json < sentences.txt
   subword-nb compare -t a.json -t b.json -o compare.html "some text"
 
-The first tokenizer is above, the second below; a column ends where both cut, and ≠ marks those in which \
-they do not cut alike. Places are those of the original text, so it does not matter how each of them \
-normalizes or spells; what is put around a text is left out."""
+The first tokenizer is above, the second below; a column ends where both have a boundary, and ≠ marks \
+columns in which their boundaries differ. Positions are those of the original text, so it does not matter how \
+each of them normalizes or spells; special tokens around a text are left out."""
 
 # %% ../../nbs/cli/07_explain.ipynb #d3941eac
 def compare_command(

@@ -51,12 +51,12 @@ CONVERT_EXAMPLES = """Write a tokenizer in another format, and run both on gener
   subword-nb convert tokenizer.json tok.tiktoken               to a list of ranks
   subword-nb convert cl100k_base tokenizer.json                a published encoding, by name
   subword-nb convert org/name tok.json                         from the model hub
-  subword-nb convert gpt2/ tok.model --to minbpe               where the name does not say it
+  subword-nb convert gpt2/ tok.model --to minbpe               where the name leaves it open
   subword-nb convert vocab.txt tok.json -O lowercase=false     an option of the reader
 
 Reads tokenizer.json, SentencePiece and minbpe .model, tiktoken ranks, vocab.txt, vocab.json with \
-merges.txt, subword-nmt codes and GGUF; writes all of them but GGUF. Prints what the new format has no \
-words for, then "identical on N strings", or the shortest strings on which the two differ, and why."""
+merges.txt, subword-nmt codes and GGUF; writes all of them but GGUF. Prints what the new format cannot \
+express, then "identical on N strings", or the shortest strings on which the two differ, and why."""
 
 # %% ../../nbs/cli/04_files.ipynb #1cb77efe
 def convert_command(
@@ -74,7 +74,7 @@ def convert_command(
         str,
         typer.Argument(
             metavar="NEW",
-            help="Where to write; the name says the format: .json, .model, .tiktoken, .txt or .codes; "
+            help="Where to write; the name determines the format: .json, .model, .tiktoken, .txt or .codes; "
             "in a folder (it ends in / or exists) tokenizer.json is written.",
             show_default=False,
         ),
@@ -82,13 +82,13 @@ def convert_command(
     *,
     # The format
     to: Annotated[
-        str | None, typer.Option("--to", help="The format, if the name does not say it.", show_default=False)
+        str | None, typer.Option("--to", help="The format, if the name leaves it open.", show_default=False)
     ] = None,
     # Number of texts
     check: Annotated[
         int, typer.Option("--check", help="On how many generated texts both are run; 0 for none.")
     ] = 1000,
-    seed: Annotated[int, typer.Option(help="Makes these texts other ones.")] = 0,  # Seed of the texts
+    seed: Annotated[int, typer.Option(help="The seed of these texts.")] = 0,  # Seed of the texts
     # Exit code 1 for a loss
     strict: Annotated[
         bool, typer.Option("--strict", help="End with exit code 1 if anything is lost or different.")
@@ -137,7 +137,7 @@ def save_anyway(
         raise ValueError(f"{e}; nothing is lost: what was trained is in {tok.save(other)}") from None
 
 # %% ../../nbs/cli/04_files.ipynb #30242467
-ENCODE_FILES_EXAMPLES = """Turn text files into files of ids, in bounded memory; a run that was interrupted goes on when called again.
+ENCODE_FILES_EXAMPLES = """Turn text files into files of ids, in bounded memory; an interrupted run continues when called again.
 
 \b
   subword-nb encode-files -t tok.json "texts/*.txt" -o ids.npy                   a document is a file
@@ -145,8 +145,8 @@ ENCODE_FILES_EXAMPLES = """Turn text files into files of ids, in bounded memory;
   subword-nb encode-files -t tok.json all.txt -o ids.npy --separator "<|endoftext|>" --append "<|endoftext|>"
   subword-nb encode-files -t tok.json "web/*.jsonl" -o web --format parquet --shard-tokens 100000000
 
-In --separator, \\n, \\t and \\0 stand for what they do in most languages. Bounds of documents are in \
-OUT.bounds.npy, facts in OUT.json; until all is done the work is in OUT.partial."""
+In --separator, \\n, \\t and \\0 have their usual meaning. Bounds of documents are in \
+OUT.bounds.npy, facts in OUT.json; unfinished work is in OUT.partial."""
 
 # %% ../../nbs/cli/04_files.ipynb #19c858a1
 def _partial(out: Path) -> Path:
@@ -158,10 +158,7 @@ def _stopped(out: Path, e: BaseException) -> None:
     left = _partial(out)
     kept = "nothing was written"
     if left.exists():
-        kept = (
-            f"what is done is kept in {left}; the same command goes on from there, "
-            "and with --restart it begins anew"
-        )
+        kept = f"finished work is in {left}; the same command continues from there, and --restart starts over"
     if isinstance(e, KeyboardInterrupt):
         print(f"subword-nb: stopped; {printable(kept, space=' ')}", file=sys.stderr)
         raise typer.Exit(130)
@@ -204,9 +201,9 @@ def encode_files_command(
     # The format
     format: Annotated[
         str | None,
-        typer.Option(help="npy, bin, arrow or parquet, if the name does not say it.", show_default=False),
+        typer.Option(help="npy, bin, arrow or parquet, if the name leaves it open.", show_default=False),
     ] = None,
-    # How wide ids are
+    # Width of an id
     dtype: Annotated[
         str | None,
         typer.Option(help="uint16 or uint32; the smaller one that fits if not given.", show_default=False),
@@ -215,19 +212,19 @@ def encode_files_command(
     separator: Annotated[
         str | None,
         typer.Option(
-            help="What stands between the documents of a file; a file is a document if not given.",
+            help="Separates the documents of a file; without it, a file is one document.",
             show_default=False,
         ),
     ] = None,
     # For .jsonl
-    field: Annotated[str, typer.Option(help="What the text of a line of JSON is called.")] = "text",
-    # Behind each document
+    field: Annotated[str, typer.Option(help="The key of the text in a line of JSON.")] = "text",
+    # After each document
     append: Annotated[
-        str | None, typer.Option(help="A token, or its id, to put behind each document.", show_default=False)
+        str | None, typer.Option(help="A token, or its id, to append to each document.", show_default=False)
     ] = None,
     # Ids in a shard
     shard_tokens: Annotated[
-        int | None, typer.Option(help="Begin a new file after so many ids.", show_default=False)
+        int | None, typer.Option(help="Begin a new file after this number of ids.", show_default=False)
     ] = None,
     # No special tokens in texts
     plain: PlainOption = False,
@@ -237,10 +234,10 @@ def encode_files_command(
     threads: Annotated[int | None, typer.Option(help="How many threads encode.", show_default=False)] = None,
     # Start again
     restart: Annotated[
-        bool, typer.Option("--restart", help="Do not go on with an interrupted run, start anew.")
+        bool, typer.Option("--restart", help="Do not continue an interrupted run; start over.")
     ] = False,
     # Replace
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an output that is there.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")] = False,
     # For bytes that are not UTF-8
     errors: Annotated[
         str,
@@ -278,7 +275,7 @@ def encode_files_command(
             )
     except (ValueError, KeyboardInterrupt) as e:
         _stopped(out, e)
-    already = "an earlier run did a part" if begun else "it was there already"
+    already = "continued from an earlier run" if begun else "already complete"
     print(
         f"{printable(str(out), space=' ')}: {done.documents:,} document{'s' * (done.documents != 1)}, "
         f"{done.tokens:,} ids as {done.dtype}{f' ({already})' if done.resumed else ''}"
@@ -286,7 +283,7 @@ def encode_files_command(
 
 # %% ../../nbs/cli/04_files.ipynb #bf0caea1
 def warm_up_command() -> None:  # Prints the compiled kernels
-    "Load the kernels, and build their library where there is none."
+    "Load the kernels, and build their library if there is none."
     with progress_lines("subword-nb warm-up"):
         names = import_module("subword_nb").warm_up()
     pages = sorted({name.rpartition(".")[0].rpartition(".")[2] for name in names})

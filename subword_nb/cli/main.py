@@ -50,7 +50,7 @@ from ..core.unicode import decode_text
 
 # %% ../../nbs/cli/10_main.ipynb #38416b42
 _EXAMPLES = {
-    "": """Train, use and look into subword tokenizers.
+    "": """Train, use and inspect subword tokenizers.
 
 \b
   subword-nb demo                                              see it work, no files needed
@@ -59,7 +59,7 @@ _EXAMPLES = {
   cat notes.txt | subword-nb encode -t tok.json                the same in a pipe
   subword-nb decode -t tok.json 312 77 9                       ids to text
   subword-nb inspect tok.json                                  what is in the file
-  subword-nb explain -t tok.json "some text"                   why a text is split so
+  subword-nb explain -t tok.json "some text"                   why a text has its tokens
   subword-nb compare -t tok.json -t other.json "some text"     where two tokenizers differ
   subword-nb measure tok.json other.json -c "texts/*.txt"      bytes per token, and more
   subword-nb audit tok.json                                    what is wrong with a vocabulary
@@ -94,7 +94,7 @@ A document is TEXT, each --file, or all of standard input; with --lines, each li
 
 Reads what encode writes: lines of ids, lines of JSON, or a .npy array. Documents are written one after the \
 other; with --lines, each ends in a newline.""",
-    "inspect": """Say what is in a tokenizer file: kind, sizes, special tokens, pattern, first merges.
+    "inspect": """Show what is in a tokenizer file: kind, sizes, special tokens, pattern, first merges.
 
 \b
   subword-nb inspect tok.json
@@ -116,7 +116,7 @@ app = typer.Typer(
 @app.callback(invoke_without_command=True, help=_EXAMPLES[""])
 def _root(
     ctx: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
     if version:
         from importlib.metadata import version as installed
@@ -177,7 +177,7 @@ def _encode_command(
     ] = None,
     out: Annotated[Path | None, opt("Write to this file instead of standard output.", "--out", "-o")] = None,
     plain: PlainOption = False,
-    dropout: Annotated[float | None, opt("Pass over each merge with this probability (BPE-dropout).")] = None,
+    dropout: Annotated[float | None, opt("Skip each merge with this probability (BPE-dropout).")] = None,
     alpha: Annotated[
         float | None,
         opt(
@@ -230,7 +230,7 @@ def _decode_command(
         bool, typer.Option("--skip-special-tokens", help="Leave special tokens out.")
     ] = False,
     errors: Annotated[
-        str, typer.Option(help="Bytes that make no character: replace (U+FFFD), strict or ignore.")
+        str, typer.Option(help="Bytes that form no character: replace (U+FFFD), strict or ignore.")
     ] = "replace",
 ) -> None:
     "Turn ids into text."

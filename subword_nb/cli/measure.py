@@ -28,7 +28,7 @@ how much of a vocabulary is used and how evenly.
   subword-nb measure a.json b.model --corpus t.txt -o m.svg        a figure of bytes per token
   subword-nb measure a.json --corpus rows.jsonl --field text --json
 
-Words are what white space separates. The interval is where 95 % of corpora would lie whose documents were \\
+Words are what white space separates. The interval would contain 95 % of corpora whose documents were \\
 drawn from this one; with --lines every line is a document."""
 
 # %% ../../nbs/cli/05_measure.ipynb #cbf9c01c
@@ -116,7 +116,7 @@ def measure_command(
     ] = False,  # For spreadsheets
     # Where to write
     out: Annotated[
-        Path | None, opt("Write to this file; .json, .csv and .svg say the form.", "--out", "-o")
+        Path | None, opt("Write to this file; .json, .csv and .svg select the form.", "--out", "-o")
     ] = None,
 ) -> None:  # Prints a table
     "Measure tokenizers on a corpus."

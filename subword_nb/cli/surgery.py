@@ -28,17 +28,17 @@ SHRINK_EXAMPLES = """Keep the pieces that a corpus needs.
 
 \b
   subword-nb shrink tok.json "texts/*.txt" -o small.json                  the corpus keeps its tokens
-  subword-nb shrink tok.json "texts/*.txt" --coverage 0.99 -o small.json  99 tokens in a hundred stay"""
+  subword-nb shrink tok.json "texts/*.txt" --coverage 0.99 -o small.json  99 of 100 tokens do not change"""
 REMOVE_EXAMPLES = """Remove pieces by name, with all that merges build on them.
 
 \b
   subword-nb remove tok.json Ġcolour Ġhonour -o without.json
   subword-nb remove tok.json Ġcolour --keep-ids -o without.json           other ids stay the same"""
-MERGE_EXAMPLES = """Join two vocabularies: every id of the first stays.
+MERGE_EXAMPLES = """Join two vocabularies; no id of the first changes.
 
 \b
   subword-nb merge english.json code.json -o both.json
-  subword-nb merge english.json code.json --rule equal -o both.json       both count alike in conflicts
+  subword-nb merge english.json code.json --rule equal -o both.json       both count equally in conflicts
   subword-nb merge a.json b.json --id-map a.npz --other-id-map b.npz -o both.json"""
 
 # %% ../../nbs/cli/09_surgery.ipynb #6a9181b6
@@ -50,9 +50,9 @@ _CorpusArgument = Annotated[
     ),
 ]
 _OutOption = Annotated[str | None, opt("Where to write, as for train.", "--out", "-o")]
-_MapOption = Annotated[Path | None, opt("Write what became of each id to this file (.npz).")]
+_MapOption = Annotated[Path | None, opt("Write a map from old ids to new ones to this file (.npz).")]
 _FieldOption = Annotated[str | None, opt("Column, or field of JSON lines, with the text.")]
-_KeepOption = Annotated[list[str] | None, opt("A piece that stays; repeat for more.")]
+_KeepOption = Annotated[list[str] | None, opt("A piece to keep; repeat for more.")]
 _ExactOption = Annotated[
     bool, typer.Option("--exact", help="BPE: split removed tokens, and change no other.")
 ]
@@ -119,9 +119,7 @@ def shrink_command(
     tokenizer: _TokenizerArgument,  # A tokenizer
     corpus: _CorpusArgument = None,  # A sample of the texts that it will encode
     # Share of tokens
-    coverage: Annotated[
-        float, typer.Option(help="Share of the corpus's tokens that stay as they are.")
-    ] = 1.0,
+    coverage: Annotated[float, typer.Option(help="Share of the corpus's tokens that must not change.")] = 1.0,
     out: _OutOption = None,  # Where to write
     id_map: _MapOption = None,  # Where to write the map
     keep: _KeepOption = None,  # Pieces that are never removed
@@ -167,7 +165,10 @@ def merge_command(
     ],
     # What decides conflicts
     rule: Annotated[
-        str, typer.Option(help="first: merges and scores of the first go before; equal: both count alike.")
+        str,
+        typer.Option(
+            help="first: merges and scores of the first take precedence; equal: both count equally."
+        ),
     ] = "first",
     out: _OutOption = None,  # Where to write
     id_map: _MapOption = None,  # Where to write the map of the first

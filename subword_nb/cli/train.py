@@ -31,19 +31,19 @@ TRAIN_EXAMPLES = """Learn a tokenizer from text files and write it as tokenizer.
   subword-nb train "s3://bucket/texts/*.txt.gz" --sample 0.1 --seed 1 -o tok.json
   subword-nb train a.txt --special-token "<|endoftext|>" --special-token "<pad>" -o tok.json
   subword-nb train a.txt --algorithm char_bpe --unk-piece "<unk>" --end-of-word-suffix "</w>" -o tok.json
-  subword-nb train a.txt -O superwords=26000 -o tok.json        pieces that cross words, after so many that do not
+  subword-nb train a.txt -O superwords=26000 -o tok.json        pieces that cross words, after 26,000 that do not
   subword-nb train en="en/*.txt" sw=sw.txt -O parity=base -o tok.json    corpora with names that take turns
   subword-nb train a.txt --algorithm wordpiece -O objective=frequency -o vocab.txt
   subword-nb train a.txt --algorithm unigram -O character_coverage=0.9995 -o tok.json
   zcat logs.gz | subword-nb train - -o tok.json
-  subword-nb train "web/*.parquet" --checkpoint run -o tok.json  stopped? the same command goes on
+  subword-nb train "web/*.parquet" --checkpoint run -o tok.json  stopped? the same command continues
   subword-nb train counts.npz --vocab-size 50000 -o tok.json    counts that `count` made
   subword-nb train "texts/*.txt" --like old.json -o new.json    the same pipeline and special tokens, a new vocabulary
-  subword-nb train "texts/*.txt" --extend old.json --vocab-size 40000 -o new.json   all ids stay, more are learned
+  subword-nb train "texts/*.txt" --extend old.json --vocab-size 40000 -o new.json   ids do not change, more pieces are learned
 
 Files may be text, JSON lines (.jsonl), Parquet or Arrow, text and JSON lines also as .gz, .xz, .bz2 or \
-.zst; of a folder, those are read whose suffix says so, and the others are named. Quote patterns so that ** \
-works in every shell. An existing -o file is replaced in one step: a crash leaves the old one whole.
+.zst; in a folder, files are selected by their suffix, and the others are reported. Quote patterns so that ** \
+works in every shell. An existing -o file is replaced in one step: a crash leaves the old one intact.
 
 Every algorithm has more options, given as -O name=value: bpe dropout, ignore_merges, \
 and its variants superwords, parity (base, window, or a dict in JSON), picky, scaffold, trim, \
@@ -60,9 +60,9 @@ COUNT_EXAMPLES = """Count the pretokens of a corpus, to train on them as often a
   subword-nb count day1.npz day2.npz -o both.npz                add up what was counted in parts
   subword-nb train counts.npz --vocab-size 8000 -o tok.json
 
-Counts belong to a way of splitting: give the same --algorithm, --normalizer and --pre-tokenizer to train."""
+Counts depend on how text is split: give the same --algorithm, --normalizer and --pre-tokenizer to train."""
 
-CUT_EXAMPLES = """Cut a vocabulary down to the one that training to a smaller size gives.
+CUT_EXAMPLES = """Truncate a vocabulary to the one that training to a smaller size gives.
 
 \b
   subword-nb cut tok.json --vocab-size 8000 -o small.json
@@ -109,7 +109,7 @@ def _counted(sources: list) -> Any | None:
     are = [s.endswith(".npz") or s.endswith(".parquet") and _has_counts(s) for s in sources]
     if any(are) and not all(are):
         raise ValueError(
-            f"sources must be all counts or none, got {sources[are.index(True)]}, which holds counts, and "
+            f"sources must be all counts or none, got {sources[are.index(True)]}, which contains counts, and "
             f"{sources[are.index(False)]}, which does not; give a corpus or counts, or count the corpus first"
         )
     return sum_counts(*map(load_counts, sources)) if any(are) else None
@@ -224,14 +224,14 @@ def train_command(
     # What to start from
     initial_alphabet: Annotated[str | None, opt("bytes, corpus, or the characters to start with.")] = None,
     # Most characters
-    limit_alphabet: Annotated[int | None, opt("Keep only so many characters of the corpus.")] = None,
+    limit_alphabet: Annotated[int | None, opt("Keep only this number of characters of the corpus.")] = None,
     max_token_length: Annotated[int | None, opt("Learn no piece longer than this.")] = None,  # Longest piece
     # A mark
     end_of_word_suffix: Annotated[str | None, opt("Marks the last piece of a word, such as </w>.")] = None,
     # A mark
     continuing_subword_prefix: Annotated[str | None, opt("Marks pieces inside a word, such as ##.")] = None,
     # The unknown
-    unk_piece: Annotated[str | None, opt("Stands for unknown characters, or words (wordpiece).")] = None,
+    unk_piece: Annotated[str | None, opt("Replaces unknown characters, or words (wordpiece).")] = None,
     # Unknown characters as bytes
     byte_fallback: Annotated[
         bool | None,
@@ -258,7 +258,7 @@ def train_command(
     ] = None,
     # Where the text is
     field: Annotated[
-        str | None, opt("Field of JSON lines, or column of tables, that holds the text; a.b is b within a.")
+        str | None, opt("Field of JSON lines, or column of tables, with the text; a.b is b within a.")
     ] = None,
     # Unit of a document
     documents: Annotated[
@@ -270,7 +270,9 @@ def train_command(
     # A part of the corpus
     sample: Annotated[
         str | None,
-        opt("Train on this share of the documents (0.1), or on so many (100000); of text files, lines."),
+        opt(
+            "Train on this share of the documents (0.1), or on this number of them (100000); of text files, lines."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Another seed, another sample.")] = 0,  # Which part
     # For bytes that are not UTF-8
@@ -291,11 +293,12 @@ def train_command(
     ] = None,
     # Folder to continue from
     checkpoint: Annotated[
-        Path | None, opt("A folder: what the run has reached is kept there, and the same command goes on.")
+        Path | None,
+        opt("A folder for checkpoints, from which the same command continues an interrupted run."),
     ] = None,
     # Path of the trace
     trace: Annotated[
-        Path | None, opt("A file (.npz): what is needed to explain later why a piece came in.")
+        Path | None, opt("A file (.npz) from which `explain --piece` can later tell why a piece was learned.")
     ] = None,
     # Another tokenizer
     like: Annotated[
@@ -366,7 +369,7 @@ def checked_out(
     }.get(suffix)
     if fits and algorithm and algorithm not in fits:
         raise ValueError(
-            f"--out must suit {algorithm}, got {out}: files that end in {suffix} hold {' or '.join(fits)}; "
+            f"--out must suit {algorithm}, got {out}: files that end in {suffix} contain {' or '.join(fits)}; "
             "give the file a name that ends in .json"
         )
     return out
@@ -409,7 +412,7 @@ def _train(out: str, given: dict) -> None:
         left = "nothing was written"
         if folder and folder.exists():
             kept = printable(str(folder), space=" ")
-            left = f"what is done is kept in {kept}, and the same command goes on from there"
+            left = f"finished work is in {kept}, and the same command continues from there"
         print(f"subword-nb: stopped; {left}", file=sys.stderr)
         raise typer.Exit(130) from None
     written = save_anyway(tok, out)
@@ -484,12 +487,10 @@ def count_command(
     normalizer: Annotated[str | None, opt("As for train.")] = None,  # Normalizer
     pre_tokenizer: Annotated[str | None, opt("As for train.")] = None,  # How it is split
     # Where the text is
-    field: Annotated[
-        str | None, opt("Field of JSON lines, or column of tables, that holds the text.")
-    ] = None,
+    field: Annotated[str | None, opt("Field of JSON lines, or column of tables, with the text.")] = None,
     documents: Annotated[str | None, opt("lines or whole, as for train.")] = None,  # Unit of a document
     # A part of the corpus
-    sample: Annotated[str | None, opt("Count this share of the documents, or so many.")] = None,
+    sample: Annotated[str | None, opt("Count this share of the documents, or this number of them.")] = None,
     seed: Annotated[int, typer.Option(help="Another seed, another sample.")] = 0,  # Which part
     # For bytes that are not UTF-8
     errors: Annotated[
@@ -498,7 +499,8 @@ def count_command(
     threads: Annotated[int | None, opt("How many threads count.")] = None,  # Threads
     # A limit
     max_pretokens: Annotated[
-        int | None, opt("Keep at most so many, the frequent ones; what that costs is said.")
+        int | None,
+        opt("Keep at most this number of distinct pretokens, the most frequent; the error is reported."),
     ] = None,
     # Another limit
     max_pretoken_bytes: Annotated[

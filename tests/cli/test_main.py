@@ -212,7 +212,7 @@ MISTAKES = {
         ["train", "nothing.txt", "-o", "text.txt/"],
         "there can be no such folder",
     ),
-    "a conversion without a suffix": (["convert", "tok.json", "x"], "or say the format (--to)"),
+    "a conversion without a suffix": (["convert", "tok.json", "x"], "or name the format (--to)"),
     "a conversion with an unknown suffix": (["convert", "tok.json", "x.xyz"], ".tiktoken (tiktoken)"),
     "a conversion onto the file that is read": (
         ["convert", "tok.json", "./tok.json"],
@@ -350,8 +350,8 @@ def test_encode_files_speaks_as_a_shell_does(folder, tmp_path):
     )
     assert "--restart" in told("a.txt") and "resume" not in told("a.txt")
     (tmp_path / "b.txt").write_bytes(b"pugs")
-    assert "an earlier run did a part" in told("a.txt", "b.txt")
-    assert "it was there already" in told("a.txt", "b.txt")
+    assert "continued from an earlier run" in told("a.txt", "b.txt")
+    assert "already complete" in told("a.txt", "b.txt")
     assert "add --overwrite to replace it" in told("a.txt")
     assert "--dtype must be uint16, uint32, or leave it out" in told("a.txt", "--dtype", "int8")
     assert '--separator must have at least one byte, got none; pass one such as "\\n"' in told(
@@ -390,8 +390,8 @@ def test_ctrl_c_says_how_encode_files_goes_on(folder, tmp_path):
         assert p.wait(60) == 130
         assert (
             p.stderr.read().decode().strip()
-            == "subword-nb: stopped; what is done is kept in ids.npy.partial; the same command goes on from there, "
-            "and with --restart it begins anew"
+            == "subword-nb: stopped; finished work is in ids.npy.partial; the same command continues from there, "
+            "and --restart starts over"
         )
 
 

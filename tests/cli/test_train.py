@@ -396,7 +396,7 @@ def test_ctrl_c_says_what_is_kept(tmp_path, kept):
         child.send_signal(signal.SIGINT)
         out, err = child.communicate(timeout=600)
     assert child.returncode == 130 and out == b""
-    assert (b"kept in run" if kept else b"nothing was written") in err and b"Traceback" not in err
+    assert (b"finished work is in run" if kept else b"nothing was written") in err and b"Traceback" not in err
     assert not (tmp_path / "tok.json").exists()
     if kept:
         good(*command[3:], cwd=tmp_path)
@@ -436,7 +436,7 @@ def test_ctrl_c_while_kernels_compile_keeps_the_checkpoint(tmp_path):
         assert b"compiling" in child.stderr.readline()
         child.send_signal(signal.SIGINT)
         out, err = child.communicate(timeout=300)
-    assert (child.returncode, out) == (130, b"") and b"kept in run" in err
+    assert (child.returncode, out) == (130, b"") and b"finished work is in run" in err
     assert b"Traceback" not in err and b"ignored" not in err and not (tmp_path / "tok.json").exists()
     good(*command[3:], cwd=tmp_path)
     good(*command[3:-2], "-o", "want.json", cwd=tmp_path)
