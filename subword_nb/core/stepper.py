@@ -41,7 +41,8 @@ def _row_html(label: str, cells: list, note: str) -> str:
         f'<span class="{mark}">{escape(text)}</span>' if mark else f"<span>{escape(text)}</span>"
         for text, mark in cells
     )
-    return f'<tr><th scope="row">{escape(label)}</th><td>{chips}</td><td>{escape(note)}</td></tr>'
+    head = f'<th scope="row">{escape(label)}</th>' if label else "<td></td>"
+    return f"<tr>{head}<td>{chips}</td><td>{escape(note)}</td></tr>"
 
 
 def _row_text(label: str, cells: list, note: str, width: int) -> str:
@@ -210,7 +211,7 @@ def _stepper_html(stepper: Stepper) -> str:
         f"<p><b>{escape(stepper.title)}</b></p>",
         f'<div class="sw-bar" hidden>{buttons}{slider}<output></output></div>',
         '<p class="sw-said" aria-live="polite" hidden></p>',
-        '<div class="sw-frame" role="region" aria-label="State">',
+        '<div class="sw-frame" role="group" aria-label="State">',
         *stepper.bodies[-1],
         "</div>",
         f"<ol>{''.join(f'<li>{escape(caption)}</li>' for caption in stepper.captions)}</ol>",
