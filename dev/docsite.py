@@ -347,8 +347,9 @@ def render_page(page: Page, nb, sections: list, site: dict, work: Path) -> str:
         text = pandoc(page_markdown(nb, runs=runs), pandoc_variables(page, sections, site), work)
     except (SystemExit, ValueError) as e:
         raise SystemExit(f"{page.source}: {e}") from e
+    text = re.sub(r"<th([^>]*)></th>", r"<td\1></td>", painted_page(text))  # it heads nothing
     return re.sub(
-        r'<section id="([^"]*)"([^>]*>\s*<h\d)', r'<section\2 id="\1"', painted_page(text)
+        r'<section id="([^"]*)"([^>]*>\s*<h\d)', r'<section\2 id="\1"', text
     )  # search looks for anchors on headings
 
 

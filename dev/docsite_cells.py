@@ -7,6 +7,7 @@ nbdev takes away what is hidden and adds the `show_doc` cells; the cell options 
 import html
 import re
 from collections.abc import Collection
+from unicodedata import east_asian_width
 
 import docsite_steppers
 import yaml
@@ -122,15 +123,37 @@ def private_ids(
     return svg
 
 
+def columns(line: str) -> int:
+    "The width of a line in a terminal."
+    wide = sum(east_asian_width(c) in "WF" for c in line)
+    return len(line.expandtabs(4)) + wide
+
+
+def wrapped_lines(text: str) -> str:  # HTML
+    "Text whose long lines wrap on a phone, and go on deeper than they begin."
+    parts = []
+    for line in text.split("\n"):
+        shown, indent = html.escape(line, quote=False), len(line) - len(line.lstrip(" "))
+        long = len(line) > WRAPPED
+        parts.append(f'<span class="w" style="--n:{indent}">{shown}\n</span>' if long else f"{shown}\n")
+    return "".join(parts).removesuffix("\n")
+
+
 ALIGNED = re.compile(r"\S( {2,}|\t)\S|[─-╿▀-▟^~]{2}|[│┃]")  # columns, boxes, marks below letters
 
 
 def printed_text(
     text: str,  # What a cell printed, or the text of its value
 ) -> str:  # Markdown
-    "A text output: its long lines wrap, unless they are aligned with others."
+    "A text output: its long lines wrap, unless they are aligned with others; those get smaller letters."
     text = ANSI.sub("", text).rstrip("\n")
-    return fence(text, ".out .out-text" if ALIGNED.search(text) else ".out .out-text .wraps")
+    if text.startswith("Usage: "):  # help of a command: its lines wrap like those of code
+        return raw_html(
+            f'<pre class="out out-text wraps" tabindex="0"><code>{wrapped_lines(text)}</code></pre>'
+        )
+    if not ALIGNED.search(text):
+        return fence(text, ".out .out-text .wraps")
+    return fence(text, f'.out .out-text style="--cols:{max(map(columns, text.split(chr(10))))}"')
 
 
 SIZED = re.compile(r'(<svg\b[^>]*? width=(\\?")(\d+)[\d.]*\2[^>]*? style=\2)')
@@ -165,6 +188,7 @@ def render_data(
         markup = joined(data["text/html"])
         if docsite_steppers.has_stepper(markup):
             markup = docsite_steppers.without_own(markup)
+        markup = re.sub(r"(?<=<th>)\w+(?=</th>)", lambda m: m[0].replace("_", "_<wbr>"), markup)
         return div(raw_html(private_ids(sized(markup), prefix)), "out", "out-html")
     if "image/svg+xml" in data:
         svg = re.sub(r"^\s*(<\?xml.*?\?>|<!DOCTYPE.*?>|\s)*", "", joined(data["image/svg+xml"]), flags=re.S)

@@ -235,6 +235,15 @@ def test_long_lines_of_outputs_wrap_unless_they_are_aligned():
     for text in ("name    size\na          1", "a\tb", "│ a │", "x = (\n    ^^^"):
         assert ".wraps" not in printed_text(text) and ".out-text" in printed_text(text), text
     assert "\x1b" not in printed_text("\x1b[31mred\x1b[0m")
+    assert "--cols:20" in printed_text("name    size\na          1234567890"[:-1])
+    assert "--cols:9" in printed_text("a   b\n東京   cc")  # two columns for each of these characters
+
+
+def test_help_of_a_command_wraps_like_code():
+    text = "Usage: x [OPTIONS]\n\n    x <file>    a line that is longer than a phone is wide\n"
+    page = dev_module("docsite_cells").printed_text(text)
+    assert page.count('<span class="w" style="--n:4">') == 1 and "--cols" not in page
+    assert html.unescape(re.sub(r"</?(?:pre|code|span)[^>]*>", "", page)).strip("`{=html}\n ") == text.strip()
 
 
 def test_diagrams_name_their_width_also_in_the_data_of_a_stepper():

@@ -57,7 +57,7 @@ end
 
 -- Wide tables scroll inside their own box, by keyboard too.
 local function Table(t)
-  return pandoc.Div(t, pandoc.Attr("", { "table" }, { tabindex = "0", role = "region", ["aria-label"] = "Table" }))
+  return pandoc.Div(t, pandoc.Attr("", { "table" }, { tabindex = "0", role = "group", ["aria-label"] = "Table" }))
 end
 
 -- Code in a language is highlighted later (docsite_cells.py): pandoc would spend most of its time on it.
