@@ -15,7 +15,7 @@ from subword_nb import Tokenizer
 ROOT = Path(__file__).resolve().parent.parent
 HERE = Path(__file__).resolve().parent / "docsite" / "home"
 PAGE = "index.ipynb"  # the notebook whose page takes it
-TEXT = "This function splits naïve words 🙂"
+TEXT = "naïve words 🙂"
 ROWS = {  # file of the playground → (name, page that explains it)
     "bpe.json": ("Byte-level BPE", "bpe/reference.html"),
     "wordpiece.json": ("WordPiece", "wordpiece/reference.html"),

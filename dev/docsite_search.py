@@ -16,15 +16,16 @@ MACHINERY = re.compile(
 # Notebook → words that readers type for it
 KEYWORDS = {
     "index.ipynb": "install installation pip setup download start license licence quickstart",
-    "bench/speed.ipynb": "speed fast performance benchmark throughput slow",
+    "bench/speed.ipynb": "speed fast faster performance benchmark throughput slow",
     "howto/train_corpus.ipynb": "train training learn corpus own",
     "howto/vocabulary_size.ipynb": "vocab size choose embedding",
-    "howto/load_any_file.ipynb": "load open read file",
+    "howto/load_any_file.ipynb": "load open read file tokenizer.model tokenizer.json model json spm .model vocab.txt .tiktoken",
     "howto/other_code.ipynb": "compatibility drop-in replace import",
+    "howto/server.ipynb": "serve server http rest api service fastapi uvicorn async deploy production",
     "howto/gguf.ipynb": "llama.cpp llamacpp ollama export",
     "howto/chats.ipynb": "chat chats messages conversation template roles prompt",
     "howto/chat_tokens.ipynb": "chat count tokens billing price cost",
-    "howto/strange_segmentation.ipynb": "debug wrong weird unexpected why",
+    "howto/strange_segmentation.ipynb": "debug wrong weird unexpected why unk unknown",
     "howto/shards.ipynb": "shards dataset pretraining bin",
     "howto/pytorch.ipynb": "torch dataloader collate pad padding batch",
     "howto/cluster.ipynb": "dask distributed scale spark parallel",
@@ -42,9 +43,9 @@ KEYWORDS = {
     "reference/api.ipynb": "api reference methods members class",
     "reference/commands.ipynb": "cli command line shell terminal options",
     "reference/formats.ipynb": "format convert export import file",
-    "bpe/00_reference.ipynb": "bpe byte-pair merges algorithm",
-    "wordpiece/00_reference.ipynb": "bert wordpiece algorithm",
-    "unigram/01_reference.ipynb": "unigram sentencepiece algorithm",
+    "bpe/00_reference.ipynb": "bpe byte-pair merges algorithm by hand exercises",
+    "wordpiece/00_reference.ipynb": "bert wordpiece algorithm by hand exercises",
+    "unigram/01_reference.ipynb": "unigram sentencepiece algorithm by hand exercises",
 }
 
 

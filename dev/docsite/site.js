@@ -128,10 +128,10 @@ async function loadTitles() {
 }
 const wordsOf = (text) => text.toLowerCase().split(/[^\p{L}\p{N}_]+/u).filter(Boolean);
 function titleScore(words, p) {
-  const title = wordsOf(p.t), others = wordsOf(`${p.k} ${p.l}`), keys = wordsOf(p.k);
+  const title = wordsOf(p.t), parts = title.flatMap((w) => w.split("_")), others = wordsOf(`${p.k} ${p.l}`), keys = wordsOf(p.k);
   let score = 0;
   for (const w of words) {
-    if (title.includes(w)) score += 4;
+    if (title.includes(w) || parts.includes(w)) score += 4; // batch finds encode_batch
     else if (keys.includes(w)) score += 4.5; // chosen by hand
     else if (title.some((t) => t.startsWith(w))) score += 2.5;
     else if (others.some((t) => t.startsWith(w))) score += 1;
