@@ -32,6 +32,7 @@ TOKEN_CLASSES = [  # the first that holds; style.css has the colours
     (Name.Exception, "ex"),
 ]
 WRAPPED = 40  # characters of a line that fit on a phone
+LETTERS = 104  # small characters of a line that fit beside the list of pages
 ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
@@ -147,13 +148,16 @@ def printed_text(
 ) -> str:  # Markdown
     "A text output: its long lines wrap, unless they are aligned with others; those get smaller letters."
     text = ANSI.sub("", text).rstrip("\n")
-    if text.startswith("Usage: "):  # help of a command: its lines wrap like those of code
-        return raw_html(
-            f'<pre class="out out-text wraps" tabindex="0"><code>{wrapped_lines(text)}</code></pre>'
-        )
     if not ALIGNED.search(text):
         return fence(text, ".out .out-text .wraps")
-    return fence(text, f'.out .out-text style="--cols:{max(map(columns, text.split(chr(10))))}"')
+    widths = [columns(line) for line in text.split("\n")]
+    style = f'style="--cols:{max(widths)}"'
+    too_wide = sum(width > LETTERS for width in widths)
+    # help of a command, and a few long lines: they wrap like those of code
+    if text.startswith("Usage: ") or 0 < too_wide <= max(4, len(widths) // 2):
+        body = wrapped_lines(text)
+        return raw_html(f'<pre class="out out-text wraps" {style} tabindex="0"><code>{body}</code></pre>')
+    return fence(text, f".out .out-text {style}")
 
 
 SIZED = re.compile(r'(<svg\b[^>]*? width=(\\?")(\d+)[\d.]*\2[^>]*? style=\2)')

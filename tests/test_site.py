@@ -242,8 +242,15 @@ def test_long_lines_of_outputs_wrap_unless_they_are_aligned():
 def test_help_of_a_command_wraps_like_code():
     text = "Usage: x [OPTIONS]\n\n    x <file>    a line that is longer than a phone is wide\n"
     page = dev_module("docsite_cells").printed_text(text)
-    assert page.count('<span class="w" style="--n:4">') == 1 and "--cols" not in page
+    assert page.count('<span class="w" style="--n:4">') == 1
     assert html.unescape(re.sub(r"</?(?:pre|code|span)[^>]*>", "", page)).strip("`{=html}\n ") == text.strip()
+
+
+def test_of_aligned_lines_only_a_table_keeps_lines_too_long_for_a_page():
+    printed_text = dev_module("docsite_cells").printed_text
+    row = "name" + "  12345" * 20
+    assert "wraps" in printed_text(f"{row}\nshort  1")
+    assert "wraps" not in printed_text("\n".join([row] * 5))
 
 
 def test_diagrams_name_their_width_also_in_the_data_of_a_stepper():
