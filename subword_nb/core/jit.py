@@ -7,7 +7,6 @@ __all__ = ['LOCK', 'installed', 'available', 'ready', 'checked', 'signals_held',
            'numba_function', 'wrapped_kernel', 'kernel', 'entry', 'interpreted', 'cached', 'on_warm_up', 'warm_up']
 
 # %% ../../nbs/core/07_jit.ipynb #42a51ff8
-import importlib.util
 import os
 import sys
 import threading
@@ -16,7 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import cache, update_wrapper
-from glob import iglob
 from pathlib import Path
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -27,7 +25,11 @@ from .processes import gc_paused, fork_safe
 # %% ../../nbs/core/07_jit.ipynb #981c64a8
 def installed() -> bool:  # True if kernels that are not in the library are compiled at their first call
     "Is Numba installed, and is compilation not turned off?"
-    return os.environ.get("SUBWORD_NB_JIT") != "0" and importlib.util.find_spec("numba") is not None
+    if os.environ.get("SUBWORD_NB_JIT") == "0":
+        return False
+    from importlib.util import find_spec
+
+    return find_spec("numba") is not None
 
 
 def available() -> bool:  # True if kernels run as machine code, False if they run as plain Python
@@ -653,9 +655,7 @@ def entry(
     *signatures: str,  # Such as "uint8[:], int64", in the notation of `native.parse_signature`
     borrows: bool = False,  # As for `kernel`
 ) -> Callable[[Callable], Kernel]:  # A decorator
-    "Mark a kernel that Python calls, to be compiled ahead of time for these arguments."
-    for signature in signatures:
-        native.parse_signature(signature)
+    "Mark a kernel that Python calls, to be compiled ahead of time for these arguments; building the library checks them."
 
     def mark(fn):
         made = kernel(fn, borrows=borrows)
@@ -692,6 +692,8 @@ def _made(kernel):
 
 def _stored(kernel):
     "Is there a file with the kernel's code?"
+    from glob import iglob
+
     store = Store(kernel)
     return any(
         next(iglob(f"{store.name}.*.nbc", root_dir=folder), None) for folder in store.folders

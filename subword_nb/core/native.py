@@ -135,7 +135,7 @@ class Entry:
         self,
     ) -> list:  # One for each word; parsed at the first call, because a process calls few kernels
         "The type of each word."
-        return [_Slot(a) for a in flat_arguments(parse_signature(self.signature))]
+        return _slots(self.signature)
 
     def words(
         self,
@@ -184,13 +184,23 @@ class Entry:
 class _Slot:
     "The type of one word."
 
-    def __init__(self, argument):
+    def __init__(self, kind, ndim):
         import numpy as np
 
-        self.ndim = argument.ndim
-        self.dtype = np.dtype(argument.kind) if argument.ndim else None
+        self.ndim = ndim
+        self.dtype = np.dtype(kind) if ndim else None
         numbers = {"none": _none_word, "bool": _bool_word, "float64": _float_word, "bytes": _bytes_word}
-        self.number = numbers.get(argument.kind, _int_word)
+        self.number = numbers.get(kind, _int_word)
+
+
+_slot = cache(_Slot)
+
+
+def _slots(signature):
+    "The types of all words of a valid signature; parsing its tuples would take ten times as long."
+    items = signature.replace(" ", "").replace(")", "").replace("[:,:]", "[::]").split(",")
+    words = (item.rpartition("(")[2].partition("[") for item in items)
+    return [_slot(kind, dims.count(":")) for kind, _, dims in words if kind]
 
 
 def _none_word(value):
@@ -329,13 +339,12 @@ def _tables(folder, described, trusted):
 
 def _entries(library, kernels):
     "The symbols of a loaded library."
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3)
     found = {}
     for name, signatures in kernels.items():
         found[name] = []
         for made in signatures:
-            call = getattr(library, made["symbol"])
-            call.argtypes = [ctypes.c_void_p] * 3
-            call.restype = ctypes.c_int32
+            call = function((made["symbol"], library))
             found[name].append(Entry(call, made["signature"], made["result"], made["is_tuple"], name))
     return found
 
@@ -366,11 +375,12 @@ def has_v3() -> bool:  # False if that cannot be determined
     "Does this x86 processor have the instructions of v3, and does the system save their registers?"
     if sys.platform.startswith("linux"):
         try:
-            with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
-                flags = next((line.split(":")[1].split() for line in file if line.startswith("flags")), [])
+            with open("/proc/cpuinfo", "rb") as file:
+                line = next((line for line in file if line.startswith(b"flags")), b"flags:")
         except OSError:
             return False
-        return {*flags} >= _V3 and bool({"abm", "lzcnt"} & {*flags})
+        flags = {*line.decode("ascii", "replace").partition(":")[2].split()}
+        return flags >= _V3 and bool({"abm", "lzcnt"} & flags)
     if sys.platform == "win32":
         return bool(ctypes.windll.kernel32.IsProcessorFeaturePresent(40))  # PF_AVX2_INSTRUCTIONS_AVAILABLE
     return False

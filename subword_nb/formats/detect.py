@@ -92,6 +92,11 @@ def _kind_by_signature(head):
     return "gguf" if looks_like_gguf(head) else None
 
 
+def _is_one_column(head):
+    "Is it certain that no first bytes name this kind? Then the pages of those kinds are not imported."
+    return b" " not in head and not head.lstrip().startswith(b"{") and not head.startswith((b"\n", b"GGUF"))
+
+
 def _begins_with_piece(head):
     "Does a file begin with a piece and its score, as nearly all models of SentencePiece do? No text does."
     if len(head) < 10 or head[0] != 10 or head[2] != 10:
@@ -110,18 +115,21 @@ def kind_of_head(
         return "tokenizer.json"  # without importing the pages of all other kinds
     if _begins_with_piece(head):
         return "sentencepiece"
-    marked = _kind_by_signature(head)
+    plain = _is_one_column(head)
+    marked = None if plain else _kind_by_signature(head)
     if marked is not None:
         return marked
-    from subword_nb.formats.sentencepiece_proto import looks_like_model_proto
-
     text, readable = head.removeprefix(b"\xef\xbb\xbf").lstrip(b" \t\r\n"), True
     try:
         found = text.decode("utf-8", "strict")
     except UnicodeDecodeError as e:
         found, readable = text.decode("utf-8", "replace"), not whole and e.start > len(text) - 4
     kind = _text_kind(found, whole) if readable and "\0" not in found else None
-    return "sentencepiece" if kind in (None, "vocab.txt") and looks_like_model_proto(head) else kind
+    if plain or kind not in (None, "vocab.txt"):
+        return kind
+    from subword_nb.formats.sentencepiece_proto import looks_like_model_proto
+
+    return "sentencepiece" if looks_like_model_proto(head) else kind
 
 # %% ../../nbs/formats/10_detect.ipynb #89a0a122
 def _is_file(path):

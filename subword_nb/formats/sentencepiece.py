@@ -17,7 +17,6 @@ from ..pipeline import decoders
 from ..text import normalizers
 from ..bpe.model import BPE
 from ..text.charsmap import build_charsmap, charsmap_rules, rules_for
-from ..corpus.counts import write_atomically
 from ..pipeline.parts import Parts, check_parts, prepared
 from ..core.limits import read_bytes
 from ..text.pretokenizers import Metaspace, Sequence, pretokenizer, spells_bytes
@@ -739,4 +738,6 @@ def write_sentencepiece(
     path: str | os.PathLike,  # Path of the file
 ) -> Path:  # The path
     "Write a tokenizer as a `.model` file, atomically."
+    from subword_nb.corpus.counts import write_atomically  # only now: reading does not need it
+
     return write_atomically(path, write_model_proto(proto_from_parts(parts)))

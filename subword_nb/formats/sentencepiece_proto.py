@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.records import field, record
 from ..text.charsmap import read_charsmap
-from ..core.draw import Svg, clip, printable, svg_figure, svg_text
 from ..core.limits import check_limit
 from ..core.table_cache import Packed, joined, numbers, texts_of, unpack
+
+if TYPE_CHECKING:
+    from subword_nb.core.draw import Svg
 
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #4f7998ad
 def read_varint(
@@ -516,6 +518,8 @@ def _write_piece(piece, i, shape, rest):
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #0432e51f
 def _check_lists(proto):
     "Raise an error for invalid pieces, samples and fields before they are written."
+    from subword_nb.core.draw import clip
+
     for name, kinds, size, wanted in (
         ("pieces", tuple, 3, "a Piece"),
         ("self_test_data", (tuple, list), 2, "(text, its pieces)"),
@@ -612,6 +616,7 @@ def explain_model_proto(
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #34eca6b3
 def _shown(data, row):
     "The columns of a row: offset, tag and length, content, path and meaning."
+    from subword_nb.core.draw import clip, printable
 
     def spell(part):
         return " ".join(f"{b:02X}" for b in part[:8]) + " …" * (len(part) > 8)
@@ -632,8 +637,10 @@ def draw_model_proto(
     data: bytes,  # The bytes of a `.model` file
     *,
     most: int = 8,  # Maximum number of pieces to draw
-) -> Svg:  # A table: where, tag and length, content, meaning
+) -> "Svg":  # A table: where, tag and length, content, meaning
     "Draw the bytes of a model, a field a line."
+    from subword_nb.core.draw import Svg, clip, svg_figure, svg_text
+
     if not (rows := [_shown(data, r) for r in explain_model_proto(data, most=most)]):
         raise ValueError("data must contain at least one field, got an empty model")
     parts, edges = [], (0, 68, 206, 446)
@@ -674,6 +681,8 @@ def used_pieces(
 
 def _check_piece(p, i, fallback, unigram, name):
     "Raise an error for a piece that no tokenizer can use."
+    from subword_nb.core.draw import clip
+
     where = f"{name}, pieces[{i}] {clip(p.piece, n=40)!r}"
     size = len(p.piece.encode("utf-8", "surrogatepass"))
     if not p.piece:
@@ -716,6 +725,8 @@ def check_model_proto(
     name: str = "the model",  # Name of the model: errors begin with it
 ) -> ModelProto:  # The same
     "Raise an error for what SentencePiece rejects, and for pieces of the same spelling."
+    from subword_nb.core.draw import clip
+
     unigram, fallback = proto.trainer("model_type") == UNIGRAM, proto.trainer("byte_fallback")
     used, ids = used_pieces(proto), {}
     doubtful = list(enumerate(used))

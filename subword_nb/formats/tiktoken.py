@@ -27,7 +27,6 @@ from typing import Any, NamedTuple
 
 from ..pipeline import decoders, processors
 from ..bpe.model import BPE, RankRules, bpe_encode, implied_rules
-from ..corpus.counts import write_atomically
 from ..pipeline.parts import Parts, check_parts, prepared
 from ..core.limits import read_bytes
 from ..text.regex import KIMI, PATTERNS, compile_pattern
@@ -165,6 +164,8 @@ def write_ranks(
     path: str | os.PathLike,  # Path of the file
 ) -> Path:  # The path
     "Write a rank file in the order of ranks, atomically."
+    from subword_nb.corpus.counts import write_atomically  # only now: reading does not need it
+
     owner = _check_ranks(ranks)
     return write_atomically(
         path, b"".join(b"%s %d\n" % (_spelled(owner[rank]), rank) for rank in sorted(owner))
@@ -523,6 +524,8 @@ def _fetched(name, address, digest, cache_dir, download):
     try:
         if place:
             place.parent.mkdir(parents=True, exist_ok=True)
+            from subword_nb.corpus.counts import write_atomically
+
             write_atomically(place, data)
     except OSError:
         if said:

@@ -17,7 +17,6 @@ from pathlib import Path
 from ..pipeline import decoders, processors
 from ..text.regex_syntax import pattern_tree
 from ..bpe.model import BPE, bpe_encode, symbol_ids
-from ..corpus.counts import write_atomically, write_together
 from ..pipeline.parts import Parts, prepared
 from ..core.limits import check_limit, read_bytes
 from ..text.normalizers import BertNormalizer, Normalizer, normalizer as as_normalizer
@@ -144,6 +143,8 @@ def write_vocab_txt(
     path: str | os.PathLike,  # Path of the file
 ) -> Path:  # The path
     "Write the pieces of a WordPiece tokenizer, one a line, atomically; normalizer and pre-tokenizer are arguments of `read_vocab_txt`."
+    from subword_nb.corpus.counts import write_atomically  # only now: reading does not need it
+
     _check_lines(parts)
     return write_atomically(
         path, "".join(f"{p or ''}\n" for p in invert(parts.model.piece2id)).encode("utf-8")
@@ -471,6 +472,8 @@ def write_minbpe(
     renumber: bool = False,
 ) -> Path:  # The path
     "Write minbpe's file, atomically: bytes have the ids 0 to 255, followed by the merges and the special tokens."
+    from subword_nb.corpus.counts import write_atomically  # only now: reading does not need it
+
     _check_bytewise(parts, "a minbpe file")
     if not Path(path).name.endswith(".model"):
         raise ValueError(f"path must end in .model, because minbpe opens no other names, got {path}")
@@ -543,6 +546,8 @@ def write_gpt2(
     names: tuple[str, str] = GPT2_NAMES[0],  # Names of the two files
 ) -> Path:  # The folder
     "Write vocab.json and merges.txt; the split pattern and the special tokens are arguments of `read_gpt2_files`."
+    from subword_nb.corpus.counts import write_together  # only now: reading does not need it
+
     _check_bytewise(parts, "a pair of vocab.json and merges.txt")
     if not spells_bytes(parts.pre_tokenizer):
         raise ValueError(

@@ -188,7 +188,7 @@ def _places(head, text, limit=1 << 12):
         at = int(found[-1][-1]) + 1
 
 # %% ../../nbs/pipeline/08_blocks.ipynb #0ab843b7
-_WHITE = re.compile(
+_WHITE = (  # compiled when it is first used
     rb"(?:[\x09-\x0d\x1c-\x20]|\xc2[\x85\xa0]|\xe1\x9a\x80|\xe1\xa0\x8e|\xe2\x80[\x80-\x8b\xa8\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80)*"
 )
 
@@ -199,7 +199,10 @@ def _white_before(text, at):
         chunk = bytes(text[max(0, at - 4096) : at])
         kept = len(chunk.rstrip(b"\t\n\v\f\r\x1c\x1d\x1e\x1f "))
         if kept == len(chunk):
-            kept = next((kept - k for k in (2, 3) if kept >= k and _WHITE.fullmatch(chunk, kept - k)), kept)
+            kept = next(
+                (kept - k for k in (2, 3) if kept >= k and re.compile(_WHITE).fullmatch(chunk, kept - k)),
+                kept,
+            )
         if kept == len(chunk):
             break
         at -= len(chunk) - kept

@@ -345,8 +345,8 @@ class Replace(Normalizer):
     @property
     def splits_at_space(self):
         if self.regex:
-            return bool(_RUN_OF_SPACE.fullmatch(self.pattern))
-        return bool(self.pattern) and not _ACROSS.search(self.pattern)
+            return bool(re.fullmatch(_RUN_OF_SPACE, self.pattern))
+        return bool(self.pattern) and not re.search(_ACROSS, self.pattern)
 
     @property
     def _keeps_space(self):
@@ -363,8 +363,9 @@ def _kept_small(step, text, places):
     return text if places is None else places
 
 
-_ACROSS = re.compile("[A-Za-z0-9] ")
-_RUN_OF_SPACE = re.compile(r"(?:\\[snrtfv]| )(?:\+|\{[1-9]\d*(?:,\d*)?\})?")
+# compiled when they are first used
+_ACROSS = "[A-Za-z0-9] "
+_RUN_OF_SPACE = r"(?:\\[snrtfv]| )(?:\+|\{[1-9]\d*(?:,\d*)?\})?"
 
 # %% ../../nbs/text/08_normalizers.ipynb #4cfc3909
 @record(frozen=True)

@@ -146,7 +146,7 @@ def _changes(text, form):
     return _compose(parts) if "C" in form else [(ch, change) for _, ch, change in parts]
 
 # %% ../../nbs/text/00_unicode_forms.ipynb #0bf64d58
-_RUN = re.compile("[\x00-\x7f]?[^\x00-\x7f]+")
+_RUN = "[\x00-\x7f]?[^\x00-\x7f]+"  # compiled when it is first used
 
 
 def normal_form_changes(
@@ -158,7 +158,7 @@ def normal_form_changes(
     if normal_form(text, form=form) == text:
         return list(zip(text, repeat(0)))
     out, at = [], 0
-    for run in _RUN.finditer(text):
+    for run in re.finditer(_RUN, text):
         out += zip(text[at : run.start()], repeat(0))
         out += zip(run[0], repeat(0)) if normal_form(run[0], form=form) == run[0] else _changes(run[0], form)
         at = run.end()

@@ -47,6 +47,8 @@ def test_every_entry_is_in_the_library_with_its_signatures():
         for signature, entry in zip(kernel.signatures, entries[name], strict=True):
             flat = native.flat_arguments(parse_signature(signature))
             assert [slot.ndim for slot in entry.arguments] == [a.ndim for a in flat]
+            dtypes = [np.dtype(a.kind) if a.ndim else None for a in flat]
+            assert [slot.dtype for slot in entry.arguments] == dtypes
 
 
 EVERYTHING = """
