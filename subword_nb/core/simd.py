@@ -314,9 +314,12 @@ def class_table(
 ) -> tuple[np.ndarray, np.ndarray]:  # pages (0x1100,) uint16, their numbers; flat uint8, the different pages
     "A two-stage table of the classes of all code points."
     rows = np.ascontiguousarray(classes, np.uint8).reshape(0x1100, 256)
-    found, pages = {}, np.empty(0x1100, np.uint16)
-    for k, row in enumerate(rows):
-        pages[k] = found.setdefault(row.tobytes(), len(found))
+    words = rows.view(np.uint64)
+    differs = (words[1:] != words[:-1]).any(axis=1)  # from the row before; few do
+    begins = [0, *(np.flatnonzero(differs) + 1).tolist()]
+    found: dict = {}
+    numbers = [found.setdefault(rows[k].tobytes(), len(found)) for k in begins]
+    pages = np.repeat(np.array(numbers, np.uint16), np.diff([*begins, len(rows)]))
     return pages, np.frombuffer(b"".join(found), np.uint8).copy()
 
 

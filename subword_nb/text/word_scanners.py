@@ -32,6 +32,7 @@ from subword_nb.core.simd import (
     mask_within,
     trailing_zeros,
 )
+from ..core.table_cache import stored_tables
 from .regex_syntax import read_pattern
 from .pretokenizers import BertPreTokenizer
 from .splitters import PUNCTUATION, PreTokenizer, Whitespace, WhitespaceSplit
@@ -206,13 +207,13 @@ def class_scanner(
     pairs: bool = False,  # Cut only before white space, and between ALONE and OTHER, whichever comes first
 ) -> Scanner:  # Its spans: white space with the word, the others or the character after it; alone at the end
     "Scan by the classes of characters."
+    return _scanner_of(name, _class_tables(classes, alike, lower, pairs))
+
+
+def _class_tables(classes, alike, lower, pairs):
+    "What the kernel reads: ranges of ASCII with their classes, the two-stage table of all classes, and `first`."
     edges = [0, *(np.flatnonzero(np.diff(classes[:128])) + 1).tolist(), 128]
     ranges = [(a, b - 1, classes[a]) for a, b in pairwise(edges) if classes[a]]
-    spaces = np.flatnonzero(classes[:128] == SPACE).tolist()
-    fresh = None
-    if spaces:
-        others = [b for b in range(128) if b not in spaces]
-        fresh = _byte_class(others) + b"(?=" + _byte_class(spaces) + b")"
     # for class and width the bytes of one character; before them, the two options
     first = np.zeros(32, np.uint32)
     first[:2] = lower, pairs
@@ -224,8 +225,17 @@ def class_scanner(
                     one = chr(a + int(np.argmax(found)))
                     first[8 * c + width] = int.from_bytes(one.encode(), "little")
         classes = classes | alike.astype(np.uint8) << 2
-    table = np.array(ranges, np.uint8).reshape(-1, 3)
-    return Scanner(name, partial(_scan_words, table, *class_table(classes), first), fresh)
+    return [np.array(ranges, np.uint8).reshape(-1, 3), *class_table(classes), first]
+
+
+def _scanner_of(name, tables):
+    "The scanner that reads some tables."
+    spaces = [b for a, z, kind in tables[0].tolist() if kind == SPACE for b in range(a, z + 1)]
+    fresh = None
+    if spaces:
+        others = [b for b in range(128) if b not in spaces]
+        fresh = _byte_class(others) + b"(?=" + _byte_class(spaces) + b")"
+    return Scanner(name, partial(_scan_words, *tables), fresh)
 
 # %% ../../nbs/text/14_word_scanners.ipynb #2dd2dd77
 def whitespace_scanner(
@@ -526,9 +536,17 @@ def bert_scanner(
     known: str | None = None,  # The pieces' characters, if any other makes a word unknown; None: not known
 ) -> Scanner | None:  # None where the normalizer is not known character by character
     "Cut raw text where BERT's pre-tokenizer will cut the normalized one."
-    found = char_map(norm)
-    if found is None:
+    steps = _steps(norm)
+    if steps is None:
         return None
+    tables = stored_tables(
+        "BERT's classes", [*steps, known], lambda: _bert_tables(_char_map(steps), known), least=0
+    )
+    return _scanner_of("bert", tables)
+
+
+def _bert_tables(found, known):
+    "The tables of the scanner for a map of characters."
     plain = splitter_classes(BertPreTokenizer())
     classes = np.where(found.kinds == SAME, plain, WORD)
     classes[found.kinds == SPACED] = ALONE
@@ -536,7 +554,7 @@ def bert_scanner(
         classes[list(found.changed)] = _classes_of_texts(plain, list(found.changed.values()))
     small = all(found.changed.get(c) == chr(c + 32) for c in range(65, 91))
     alike = None if known is None else _unknown(found, plain, known)
-    return class_scanner("bert", classes, alike=alike, lower=small)
+    return _class_tables(classes, alike, small, False)
 
 
 def _unknown(found, plain, known):

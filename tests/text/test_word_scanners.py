@@ -9,7 +9,8 @@ import pytest
 from seeds import TEXTS, fresh
 
 from subword_nb.core.jit import available
-from subword_nb.core.simd import HEAD, buffer_of, scan_spans
+from subword_nb.core.simd import HEAD, buffer_of, class_table, scan_spans
+from subword_nb.core.table_cache import tables_folder
 from subword_nb.text.normalizers import NFC, NFD, BertNormalizer, Lowercase, Prepend, Sequence, StripAccents
 from subword_nb.text.pretokenizers import BertPreTokenizer
 from subword_nb.text.splitters import Punctuation, Whitespace, WhitespaceSplit
@@ -630,3 +631,29 @@ def test_one_character_stands_for_those_alike():
             )
             < 2
         )
+
+
+def test_tables_of_classes_give_the_class_of_every_character():
+    rng, codes = np.random.default_rng(0), np.arange(0x110000)
+    runs = np.repeat(rng.integers(0, 3, 0x1100 * 2), 128).astype(
+        np.uint8
+    )  # pages repeat, next to each other or not
+    for classes in (MIXED, runs, rng.integers(0, 4, 0x110000).astype(np.uint8), np.zeros(0x110000, np.uint8)):
+        pages, flat = class_table(classes)
+        assert (flat[pages[codes >> 8].astype(np.int64) << 8 | codes & 255] == classes).all()
+        assert len({row.tobytes() for row in flat.reshape(-1, 256)}) == len(flat) // 256
+        assert (pages.dtype, flat.dtype) == (np.uint16, np.uint8)
+
+
+def test_stored_classes_of_bert_are_those_computed(tmp_path, monkeypatch):
+    monkeypatch.setenv("SUBWORD_NB_CACHE", str(tmp_path))
+    monkeypatch.delenv("SUBWORD_NB_TABLES", raising=False)
+    seen = set()
+    for norm in (None, BertNormalizer(), BertNormalizer(lowercase=False)):
+        for known in (None, "", "abc", "é語"):
+            computed, stored = (bert_scanner(norm=norm, known=known) for _ in range(2))
+            assert (computed.name, computed[2]) == (stored.name, stored[2])
+            for a, b in zip(computed.scan.args, stored.scan.args, strict=True):
+                assert a.dtype == b.dtype and a.shape == b.shape and a.tolist() == b.tolist()
+            seen.add(b"|".join(a.tobytes() for a in stored.scan.args))
+    assert len([*tables_folder().iterdir()]) == 12 and len(seen) >= 6
