@@ -28,6 +28,7 @@ from subword_nb.pipeline.origins import (
     TEMPLATE,
     OriginText,
     check_length,
+    check_written_length,
     generated,
     joined,
     origin_tag,
@@ -48,17 +49,29 @@ def quoted(
     origin: int = OUTSIDE,  # Who wrote them
 ) -> Any:  # A copy as plain data, whose strings are `OriginText`
     "Copy a value as plain data for a template."
+    return _quoted(value, origin_tag(origin, owner=owner), {})
+
+
+def _quoted(value, tag, copies):
+    "The copy of a value; one that occurs several times is copied once."
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return OriginText(str.__str__(value), origin_tag(origin, owner=owner) * len(value))
+        return OriginText(str.__str__(value), tag * len(value))
     if isinstance(value, (int, float)):
         return int(value) if isinstance(value, int) else float(value)
+    if id(value) not in copies:
+        copies[id(value)] = value, _quoted_object(value, tag, copies)  # the value too: no other gets its id
+    return copies[id(value)][1]
+
+
+def _quoted_object(value, tag, copies):
+    "The copy of a value that is neither a text nor a number."
     if isinstance(value, (list, tuple)):
-        items = [quoted(v, owner=owner, origin=origin) for v in value]
+        items = [_quoted(v, tag, copies) for v in value]
         return tuple(items) if isinstance(value, tuple) else items
     if isinstance(value, Mapping):
-        pairs = [[quoted(x, owner=owner, origin=origin) for x in item] for item in value.items()]
+        pairs = [[_quoted(x, tag, copies) for x in item] for item in value.items()]
         return dict(pairs)
     if is_dataclass(value) and not isinstance(value, type):
         value = {f.name: getattr(value, f.name) for f in fields(value)}
@@ -68,7 +81,7 @@ def quoted(
         value = value.item()
     else:
         value = f"<{type(value).__name__}>"
-    return quoted(value, owner=owner, origin=origin)
+    return _quoted(value, tag, copies)
 
 # %% ../../nbs/pipeline/15_chat_templates.ipynb #62007f1b
 ROLES = frozenset(
@@ -138,6 +151,7 @@ def text_of(
     "A value as text."
     if isinstance(value, str):
         return value
+    check_written_length(value)
     origin = TEMPLATE if isinstance(value, (bool, int, float)) else OUTSIDE
     return _written_out(str(value), value, origin)
 
@@ -165,6 +179,8 @@ def _owner_of(value):
 # %% ../../nbs/pipeline/15_chat_templates.ipynb #cb9db2ea
 def _tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
     "A value as JSON: words from outside."
+    beside = (indent if isinstance(indent, int) else len(indent or "")) + sum(map(len, separators or ()))
+    check_written_length(value, each=beside)
     text = json.dumps(
         value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
     )
@@ -194,8 +210,8 @@ def _size_of(operator, left, right):
         left, right = right, left
     if not isinstance(right, int):
         return 0
-    if isinstance(left, int):
-        return left.bit_length() * (right if operator == "**" else 1)
+    if isinstance(left, int):  # a product of two numbers of a million bits takes as long as a long text
+        return left.bit_length() * right if operator == "**" else 64 * left.bit_length()
     return len(left) * right if operator == "*" and hasattr(left, "__len__") else 0
 
 
@@ -207,6 +223,30 @@ def _center(text, width=80):
 def _replace(text, old, new, count=None):
     "Jinja's filter `replace`."
     return OriginText(text_of(text)).replace(text_of(old), text_of(new), -1 if count is None else count)
+
+
+def _batch(values, linecount, fill_with=None):
+    "Jinja's filter `batch`."
+    from jinja2.filters import do_batch
+
+    check_length(linecount)
+    return do_batch(values, linecount, fill_with)
+
+
+def _slice(values, slices, fill_with=None):
+    "Jinja's filter `slice`."
+    from jinja2.filters import sync_do_slice
+
+    check_length(slices)
+    return sync_do_slice(values, slices, fill_with)
+
+
+def _round(value, precision=0, method="common"):
+    "Jinja's filter `round`."
+    from jinja2.filters import do_round
+
+    check_length(10_000 * abs(precision))
+    return do_round(value, precision, method)
 
 
 def _strftime_now(format):
@@ -240,7 +280,7 @@ def _environment():
     from jinja2 import nodes
     from jinja2.compiler import CodeGenerator
     from jinja2.ext import Extension, LoopControlExtension
-    from jinja2.filters import do_title, make_attrgetter
+    from jinja2.filters import do_pprint, do_title, make_attrgetter
     from jinja2.sandbox import ImmutableSandboxedEnvironment
     from jinja2.utils import Namespace
     from jinja2.visitor import NodeTransformer
@@ -314,11 +354,22 @@ def _environment():
 
         def wrap_str_format(self, value):
             found = super().wrap_str_format(value)
-            if found is not None and re.search(r":[^}]*([0-9]{6}|\{)", value.__self__):
+            if found is None:
+                return None
+            if re.search(r":[^}]*([0-9]{6}|\{)", value.__self__):
                 raise ValueError(
                     f"the width in a format must be smaller, got {str.__str__(value.__self__)[:40]!r}"
                 )
-            return found
+
+            def formatted(*args, **kwargs):
+                check_written_length((args, kwargs), times=value.__self__.count("{"))
+                return found(*args, **kwargs)
+
+            return formatted
+
+        def call(self, /, context, called, *args, **kwargs):
+            self.turn(None)  # macros may call themselves
+            return super().call(context, called, *args, **kwargs)
 
         def begin(self, _):
             state = _STATE.get()
@@ -351,6 +402,9 @@ def _environment():
             check(name)
             super().__setitem__(name, value)
 
+        def __repr__(self):
+            return "<Namespace>"
+
     class Dict:
         def __call__(self, *args, **kwargs):
             return dict(*args, **kwargs)
@@ -364,6 +418,12 @@ def _environment():
                 f"a template may not set the attribute {name!r} of a namespace"
             )
 
+    def of_text(found):
+        def filtered(value, *args, **kwargs):
+            return found(text_of(value), *args, **kwargs)
+
+        return filtered
+
     def raise_exception(message):
         raise jinja2.exceptions.TemplateError(message)
 
@@ -372,13 +432,30 @@ def _environment():
             texts = map(make_attrgetter(made, attribute), texts)
         return OriginText(text_of(d)).join(map(text_of, texts))
 
+    def summed(values, attribute=None, start=0):
+        if attribute is not None:
+            values = map(make_attrgetter(made, attribute), values)
+        if not isinstance(start, list):
+            return sum(values, start)
+        total = list(start)
+        for value in values:
+            if not isinstance(value, list):
+                raise TypeError(f"sum of lists: got an item of type {type(value).__name__}")
+            check_length(len(total) + len(value))
+            total += value
+        return total
+
     made = Environment(
         trim_blocks=True, lstrip_blocks=True, optimized=False, extensions=[Generation, LoopControlExtension]
     )
     made.filters |= {
         "tojson": _tojson, "center": _center, "indent": _indent, "replace": _replace, "join": join,
+        "batch": _batch, "slice": _slice, "round": _round, "sum": summed,
         "title": lambda text: recased(text_of(text), do_title(text_of(text))),
+        "pprint": lambda value: check_written_length(value) or do_pprint(value),
     }  # fmt: skip
+    for name in ("capitalize", "e", "escape", "forceescape", "lower", "string", "striptags", "trim", "upper"):
+        made.filters[name] = of_text(made.filters[name])
     del made.globals["lipsum"]
     made.globals |= {
         "raise_exception": raise_exception, "strftime_now": _strftime_now, "namespace": SafeNamespace, "dict": Dict(),
@@ -650,6 +727,10 @@ def _open_end(message, field, template, end):
             )
         text, block["text"] = block["text"], block["text"] + end
         return text
+    if not isinstance(text, str):
+        raise TypeError(
+            f"continue_final_message must name a text of the last message, got a {type(text).__name__} in {field!r}"
+        )
     for name in names:
         message[name] = text + end
     return text

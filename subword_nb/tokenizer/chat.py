@@ -102,10 +102,9 @@ def rendered_chats(
     try:
         return [render_chat(one, template, **options) for one in conversations]
     except ChatTemplateError as e:
-        cause = e.__cause__
-        if cause is not None and type(cause).__module__.startswith("jinja2"):
-            raise cause from e
-        raise
+        if e.__cause__ is None or isinstance(e.__cause__, RecursionError):
+            raise
+        raise e.__cause__ from e
 
 # %% ../../nbs/tokenizer/03_chat.ipynb #ae81c15a
 def _columns(tok, texts: list[OriginText], source, padding, truncation, max_length, with_masks, options):

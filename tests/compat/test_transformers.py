@@ -1461,3 +1461,17 @@ def _words():
     made = Tokenizer(models.WordLevel({"a": 0, "?": 1}, unk_token="?"))
     made.pre_tokenizer = pre_tokenizers.Whitespace()
     return made
+
+
+@pytest.mark.peers
+def test_templates_fail_with_the_errors_of_the_other_library(theirs):
+    ref, ours = (chatting("chatml", library) for library in (theirs, face))
+    for message, kind in [
+        ({"role": "user"}, "UndefinedError"),
+        ({"content": "a"}, "UndefinedError"),
+        ({"role": "user", "content": ["a"]}, "TypeError"),
+        ({"role": "user", "content": {"a": 1}}, "TypeError"),
+        ({"role": "user", "content": 5}, "TypeError"),
+    ]:
+        results = [outcome(partial(t.apply_chat_template, [message], tokenize=False)) for t in (ref, ours)]
+        assert results == [kind, kind], message

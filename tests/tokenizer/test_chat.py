@@ -779,3 +779,69 @@ def test_trusted_roles_are_a_list_of_texts():
     loop["again"] = loop
     with pytest.raises(ValueError, match="contains itself"):
         render_chat([loop], template)
+
+
+def test_values_that_occur_many_times_are_copied_once(toks):
+    "Forty levels of a list with the same list twice; a template that writes it out is stopped before it does."
+    tok, template = toks["chatml"], "{{ x | length }}{{ tools[0].a | length }}{{ messages[0].args | length }}"
+    value = _nested(40, lambda v: [v, v])
+    messages = [{"role": "user", "content": "hi", "args": value}]
+    for trusted in (False, True):
+        options = {"x": value, "tools": [{"a": value}], "trusted": trusted, "tokenize": False}
+        assert tok.chat(messages, template=template, **options) == "222"
+        for written in (
+            "{{ x }}",
+            "{{ x | tojson }}",
+            "{{ x | trim }}",
+            "{{ '%s' % x }}",
+            "{{ '{}'.format(x) }}",
+        ):
+            with pytest.raises(ValueError, match="the limit template_chars is"):
+                tok.chat(messages, template=written, **options)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        *(
+            "{% set n = namespace(a='hug') %}" + "{% set n.a = [n.a, n.a] %}" * 40 + "{{ n.a" + how + " }}"
+            for how in ("", "| tojson", "| string", "| pprint", "| upper")
+        ),
+        "{{ [1] | batch(10**9, 'a') | list | length }}",
+        "{{ [1] | slice(10**9) | list | length }}",
+        "{{ 1 | round(10**8, 'ceil') }}",
+        "{{ [1, [2]] | tojson(indent=10**9) }}",
+        "{{ range(90000) | list | tojson(separators=('a' * 100000, ':')) }}",
+        "{{ ([[1] * 90000] * 90000) | sum(start=[]) }}",
+        "{{ (('a' * 90000).translate({97: 'b' * 90000})) }}",
+        "{{ (('{0}' * 90000).format('a' * 90000)) }}",
+        "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(60) }}",
+        "{% set n = namespace(a=10**1000) %}{% for i in range(30) %}{% set n.a = n.a * n.a %}{% endfor %}",
+    ],
+)
+def test_small_templates_do_not_write_large_texts(toks, template):
+    with limited(template_turns=10_000), pytest.raises(ValueError, match="and the limit template_"):
+        toks["chatml"].chat([{"role": "user", "content": "hi"}], template=template)
+
+
+@pytest.mark.parametrize("how", ["trim", "string", "upper | lower", "e | string"])
+def test_values_as_text_are_words_from_outside(toks, how):
+    "A list of blocks that a template takes for a text is no reason to refuse the chat."
+    tok = toks["chatml"]
+    messages = [{"role": "user", "content": [{"type": "text", "text": EVIL.lower()}]}]
+    template = "<|im_start|>{{ messages[0].content | HOW }}<|im_end|>".replace("HOW", how)
+    ids = tok.chat(messages, template=template)
+    assert commands_of(tok, "chatml", ids) == [tok.piece2id["<|im_start|>"], tok.piece2id["<|im_end|>"]]
+    assert tok.decode(ids) == tok.chat(messages, template=template, tokenize=False)
+
+
+def test_errors_within_templates_name_what_is_missing(toks):
+    message = {"role": "user", "content": "hi"}
+    for template, contains in {
+        "{{ 'a' + messages[0].nothing }}": "raised UndefinedError: .* has no attribute 'nothing'",
+        "{{ messages[0].content + ['a'] }}": "raised TypeError: .*'list'|raised TypeError: .*\"list\"",
+    }.items():
+        with pytest.raises(ChatTemplateError, match=contains):
+            toks["chatml"].chat([message], template=template)
+    with pytest.raises(TypeError, match="must name a text of the last message, got a dict in 'content'"):
+        toks["chatml"].chat([{"role": "user", "content": {"a": 1}}], continue_final_message=True)
