@@ -835,6 +835,10 @@ def test_what_does_not_block_an_event_loop():
         one = await tok.async_encode("hugs")
         many = await tok.async_encode_batch(["hugs", ("hug", "it")])
         fast = await tok.async_encode_batch_fast(["hugs"])
+        split = await tok.async_encode_batch([["hugs", "hug"], ["it"]], is_pretokenized=True)
+        assert [e.ids for e in split] == [
+            e.ids for e in tok.encode_batch([["hugs", "hug"], ["it"]], is_pretokenized=True)
+        ]
         return one.ids, [e.ids for e in many], fast[0].ids, await tok.async_decode_batch([one.ids])
 
     one, many, fast, said = asyncio.run(calls())
