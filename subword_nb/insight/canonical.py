@@ -105,7 +105,7 @@ def _has_ids(encoder, text, ids, pairs):
             return False
     return at == len(ids)
 
-
+# %% ../../nbs/insight/09_canonical.ipynb #b7d2f310
 def canonicalize(
     tok: Any,  # A tokenizer
     ids: Iterable[int],  # Ids whose bytes are UTF-8
@@ -119,7 +119,21 @@ def canonicalize(
         found.append(part_ids(encoder, text))
         if found[-1] == ids:
             return ids
-    text, usual = texts[0], found[0]
+    _check_special(tok, ids, special, found[0])
+    again = [_texts_of(tok, some)[0] for some in found]
+    usual = _ids_with_text(texts[0], found, again)
+    _check_unknown(tok, ids, usual, texts[0], again)
+    _check_text(tok, texts[0], again)
+    return usual
+
+
+def _ids_with_text(text, found, again):
+    "Of the ids of all texts, those that decode to the first text; else the first."
+    return found[again.index(text)] if text in again else found[0]
+
+# %% ../../nbs/insight/09_canonical.ipynb #d94f6b52
+def _check_special(tok, ids, special, usual):
+    "Refuse ids whose ordinary pieces spell a special token that is also among them: encoding finds it twice."
     for token in sorted(special):
         i = tok.piece2id[token]
         if usual.count(i) > ids.count(i):
@@ -127,23 +141,27 @@ def canonicalize(
                 f"ids must spell {token!r} in one way, got the special token and its letters in ordinary pieces; "
                 "pass the ids between special tokens alone"
             )
-    again = [_texts_of(tok, some)[0] for some in found]
-    if text in again:
-        usual = found[again.index(text)]
+
+
+def _check_unknown(tok, ids, usual, text, again):
+    "Refuse the unknown piece, whose text is lost, unless its spelling is unknown again."
     unknown = tok.piece2id.get(tok.model.unk_piece)
     if unknown in ids and (usual.count(unknown) != ids.count(unknown) or text not in again):
         raise ValueError(
             f"ids must have a text, got the unknown piece {tok.model.unk_piece!r}, whose text is lost, "
             f"in ids that decode to {text[-40:]!r}; encode the text itself"
         )
+
+
+def _check_text(tok, text, again):
+    "Refuse a text whose ids decode to another, unless only the normalizer made the difference."
     if text not in again and not _normalized_alike(tok, text, again[0]):
         raise ValueError(
             f"ids must decode to a text whose own ids decode to it, got {text[-40:]!r}, "
             f"which becomes {again[0][-40:]!r}; pass the ids between added tokens alone, or encode the text itself"
         )
-    return usual
 
-
+# %% ../../nbs/insight/09_canonical.ipynb #f16b8d74
 def _special_among(tok, ids):
     "The special tokens among ids; where the text spells others, their letters are ordinary text."
     special = {i: token.content for token, i in tok.added_tokens if token.special}
