@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from seeds import fresh
 from subword_nb import Tokenizer
+from subword_nb.bulk.word_tokens import word_tokens
 from subword_nb.corpus.sources import files
+from subword_nb.insight import measures
 from subword_nb.insight.measures import boundary_scores, measure, measure_ref, renyi_efficiency
 
 VOCABULARIES = [
@@ -54,6 +56,19 @@ def test_sums_of_real_vocabularies_are_the_references(shared_file, name):
         k: v for k, v in wanted.items() if k != "counts"
     }
     assert found.counts.tolist() == wanted["counts"]
+
+
+@pytest.mark.parametrize("name", ["gpt2/tokenizer.json", "tiktoken/cl100k_base.tiktoken"])
+def test_words_read_from_ids_have_the_references_sums(shared_file, monkeypatch, name):
+    monkeypatch.setattr(measures, "READ_WORDS", 0)  # also of small batches
+    tok, rng = Tokenizer.load(shared_file(f"vocab/{name}")), fresh("words", name)
+    assert word_tokens(tok) is not None
+    texts = [random_text(rng) for _ in range(60)] + ["“low” lower\n it's 12345 , a\u2003b", ""]
+    for documents, some in ((None, texts), ("lines", ["\n".join(texts)])):
+        found, wanted = measure(tok, some, documents=documents), measure_ref(tok, some)
+        for key in ("bytes", "characters", "words", "word_tokens", "continued"):
+            assert getattr(found, key) == wanted[key], key
+    assert measure(tok, texts).counts.tolist() == measure_ref(tok, texts)["counts"]
 
 
 def test_special_tokens_in_a_corpus_are_text(shared_file):
