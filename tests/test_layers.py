@@ -33,6 +33,7 @@ MAY_NEED_NUMPY = {
     "unigram.span_encoder",
     "unigram.boundaries",
     "bulk.span_places",
+    "bulk.word_tokens",
     "pipeline.runs",
     "train.span_counts",
     "insight.constraint",
