@@ -39,7 +39,9 @@ class Limits:
     growth: int = 256
     # Bytes of a stretch of text that is encoded as one span, such as a run of one letter, in a file or a stream
     span_bytes: int = 1 << 28
-    row_bytes: int = 1 << 25  # Bytes of one line of JSON in a corpus
+    row_bytes: int = (
+        1 << 25
+    )  # Bytes of one line of JSON, of one row of a table, and of a line in a sample of lines
     # Bytes of a document in a file or a stream that must be encoded as a whole, such as one that is truncated
     document_bytes: int = 1 << 25
     # Bytes of the distinct pretokens of a corpus; a trainer takes some dozens of bytes of memory for each

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .documents import BLOCK, LONGEST
 from ..core.jit import cached, entry
+from ..core.limits import check_limit
 from ..core.unicode import decode_text, encode_text
 
 if TYPE_CHECKING:
@@ -239,19 +240,29 @@ def _new_cut(held, seen, quick):
 # %% ../../nbs/corpus/02_batches.ipynb #6b7c06da
 def lines_of(
     chunks: Iterable[Batch],  # One text, in pieces that end anywhere
+    *,
+    source: str = "the text",  # Its name in an error
 ) -> Iterator[Batch]:  # Its lines as documents, each with its newline, except perhaps the last
     "Divide a text that is read in chunks into lines."
     import numpy as np
 
-    held = []
+    def check(size):
+        check_limit(
+            "row_bytes", size, f"{source} has a line of {size:,} bytes or more, and is read line by line"
+        )
+
+    held, size = [], 0
     for data, _, step in chunks:
         ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10) + 1
         if len(ends):
-            start, last = b"".join(held), int(ends[-1])
-            yield Batch(start + data[:last], np.concatenate([np.zeros(1, np.int64), ends + len(start)]), step)
-            held, data, step = [], data[last:], 0
+            bounds, last = np.concatenate([np.zeros(1, np.int64), ends + size]), int(ends[-1])
+            check(int(np.diff(bounds).max()))
+            yield Batch(b"".join([*held, data[:last]]), bounds, step)
+            held, size, data, step = [], 0, data[last:], 0
         if data:
             held.append(data)
+            size += len(data)
+            check(size)
         if step:
             yield pack([], step=step)
     if held:
@@ -441,6 +452,20 @@ def column_path(
         kind = inside[key]
     return keys
 
+# %% ../../nbs/corpus/02_batches.ipynb #5c1e88d0
+def _decoded_rows(array):
+    "Where to divide a column that stores each distinct text once, so that a part has about a megabyte of text."
+    import numpy as np
+    from pyarrow import compute
+
+    kinds = ("string", "large_string", "binary", "large_binary")
+    if str(array.type.value_type) not in kinds or array.null_count == len(array):
+        return [(0, len(array))]
+    lengths = compute.binary_length(array.dictionary).fill_null(0)
+    sizes = np.cumsum(lengths.take(array.indices).fill_null(0).to_numpy(), dtype=np.int64)
+    cuts = np.searchsorted(sizes, np.arange(BLOCK, sizes[-1], BLOCK)) + 1
+    return pairwise(np.unique([0, *cuts, len(array)]).tolist())
+
 # %% ../../nbs/corpus/02_batches.ipynb #1292db8e
 def _check_places(array):
     "Raise an error for a column whose offsets are outside its memory; whether its bytes are UTF-8 is checked later."
@@ -473,7 +498,10 @@ def column_batches(
     pa = need_arrow()
     _check_places(array)
     if pa.types.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        for a, b in _decoded_rows(array):
+            part = array.slice(a, b - a).dictionary_decode()
+            yield from column_batches(part, where, at=at + a, errors=errors, quick=quick)
+        return
     name = str(array.type)
     if name == "null":
         return
@@ -488,6 +516,11 @@ def column_batches(
     if not len(array):
         return
     bounds = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array) + 1]
+    longest = int(np.diff(bounds).argmax())
+    size = int(bounds[longest + 1] - bounds[longest])
+    check_limit(
+        "row_bytes", size, f"{where}, row {at + int(rows[longest])} (counted from 0) has {size:,} bytes"
+    )
     data = array.buffers()[2] or b""
     for a, b in pairwise(
         np.unique(

@@ -398,7 +398,7 @@ def _line_batches(part, raw, errors):
         yield b"", place
 
     chunks = byte_chunks(blocks(), errors=errors, source=part.path, quick=kernels_ready(), at=at)
-    yield from gathered(lines_of(pack([data]) for data, _ in chunks))
+    yield from gathered(lines_of((pack([data]) for data, _ in chunks), source=str(part.path)))
 
 # %% ../../nbs/corpus/04_partitions.ipynb #9e000de5
 def range_batches(

@@ -189,7 +189,7 @@ def _read_text(file, corpus):
             yield pack([data], step=place - last)
             last = place
 
-    return chunks() if corpus.sample is None else lines_of(chunks())
+    return chunks() if corpus.sample is None else lines_of(chunks(), source=file.name)
 
 # %% ../../nbs/corpus/03_sources.ipynb #a4f2d651
 def _read_rows(file, corpus):
@@ -230,6 +230,24 @@ def _read_records(records, keys, where, corpus, steps):
         yield pack([], step=now - before)
         before = now
 
+# %% ../../nbs/corpus/03_sources.ipynb #e07b51aa
+def _records(table, column, name):
+    "The record batches of one column of a Parquet file, a few megabytes each if its rows are about equally long."
+    for group in range(table.num_row_groups):
+        facts = table.metadata.row_group(group)
+        sizes = (facts.column(k) for k in range(facts.num_columns))
+        size = sum(c.total_uncompressed_size for c in sizes if c.path_in_schema == column)
+        length = size // max(1, facts.num_rows)
+        least = length - (1 << 16)  # the size includes headers, in which short texts are repeated
+        check_limit("row_bytes", least, f"{name} has rows of {least:,} bytes or more")
+        first = table.iter_batches(16, row_groups=[group], columns=[column], use_threads=False)
+        some = next(first, None)
+        if some is not None:  # a column that stores each distinct text once says little about its rows
+            length = max(length, some.nbytes // len(some))
+        del first, some
+        n = min(1024, max(1, 4 * BLOCK // max(1, length)))
+        yield from table.iter_batches(n, row_groups=[group], columns=[column], use_threads=False)
+
 # %% ../../nbs/corpus/03_sources.ipynb #2e4da793
 @contextmanager
 def _sound(name, kind, raw):
@@ -246,14 +264,14 @@ def _sound(name, kind, raw):
 
 
 def _read_parquet(file, corpus):
-    "A Parquet file: a thousand rows at a time."
+    "A Parquet file: a thousand rows at a time, fewer if they are long."
     with file.open() as raw, _sound(file.name, "Parquet", raw):
         from pyarrow import parquet
 
         table = parquet.ParquetFile(raw, buffer_size=BLOCK, pre_buffer=False)
         keys, rows = column_path(table.schema_arrow, corpus.field, file.name), table.metadata.num_rows
         yield from _read_records(
-            table.iter_batches(1024, columns=[".".join(keys)], use_threads=False),
+            _records(table, ".".join(keys), file.name),
             keys,
             file.name,
             corpus,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core import jit
 from ..corpus.batches import Batch, pack, split_lines
+from ..corpus.documents import BLOCK
 from ..corpus.sources import Corpus, as_corpus
 from ..pipeline.encoder import Engine, encoder_of
 from ..text.pretokenizers import pretokenizer
@@ -269,7 +270,7 @@ class _Words:
         count_words(self.table, batch.data, batch.bounds)
 
     def rows(self):
-        "Every distinct word after `a `, and how often it occurs: (data, bounds, counts)."
+        "Every distinct word after `a `, and how often it occurs: (data, bounds, counts); the words are counted anew after it."
         import numpy as np
 
         if self.table is None:
@@ -277,8 +278,9 @@ class _Words:
             return b"".join(self.counts), bounds, np.array([*self.counts.values()], np.int64)
         from subword_nb.train.span_counts import span_rows
 
-        data, bounds, counts, _ = span_rows(self.table, in_order=False, before=b"a ")[0]
-        return data.tobytes(), bounds, counts
+        table, self.table = self.table, None  # its memory is released as soon as its rows are copied
+        data, bounds, counts, _ = span_rows(table, in_order=False, before=b"a ")[0]
+        return data, bounds, counts
 
 # %% ../../nbs/insight/07_measures.ipynb #447cbdaa
 def _word_sums(tok, words):
@@ -288,11 +290,14 @@ def _word_sums(tok, words):
     encoder = encoder_of(tok, allowed_special=())
     start, sums = len(tok.encode("a", add_special_tokens=False, allowed_special=())), np.zeros(3, np.int64)
     data, bounds, counts = words.rows()
-    for a in range(0, len(counts), 1 << 17):
-        b = min(len(counts), a + (1 << 17))
-        ids = encoder.encode_packed(data[bounds[a] : bounds[b]], bounds[a : b + 1] - bounds[a])
+    a = 0
+    while a < len(counts):
+        enough = int(np.searchsorted(bounds, bounds[a] + 4 * BLOCK, "right")) - 1  # a word may have megabytes
+        b = max(a + 1, min(a + (1 << 17), enough))
+        ids = encoder.encode_packed(bytes(data[bounds[a] : bounds[b]]), bounds[a : b + 1] - bounds[a])
         lengths, n = np.diff(ids.bounds) - start, counts[a:b]
         sums += (n.sum(), (n * lengths).sum(), n[lengths > 1].sum())
+        a = b
     return tuple(map(int, sums))
 
 # %% ../../nbs/insight/07_measures.ipynb #8b7798db

@@ -17,9 +17,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from subword_nb.core.limits import limited
 from subword_nb.corpus import batches
 from subword_nb.corpus import sources
-from subword_nb.corpus.batches import Batch, byte_chunks, draws, is_utf8, pack
+from subword_nb.corpus.batches import Batch, byte_chunks, column_batches, draws, is_utf8, pack
 from subword_nb.corpus.documents import COURSE_CORPUS, documents, read_blocks
 from subword_nb.corpus.sources import Corpus, as_corpus, files, wikitext
 
@@ -796,6 +797,80 @@ def test_memory_stays_bounded_for_tables_and_rows(tmp_path, pa):
     assert peak_of(Corpus(tmp_path / "a.parquet")) < 12_000_000
     p = write(tmp_path / "a.jsonl.gz", gzip.compress(jsonl([{"text": "hug " * 500}] * 20_000), 1))
     assert peak_of(Corpus(p)) < 14_000_000
+
+
+def test_tables_of_long_texts_are_read_a_few_megabytes_at_a_time(tmp_path, pa):
+    from pyarrow import parquet
+
+    rng = random.Random(0)
+    rows = [rng.randbytes(30_000 + i).hex() for i in range(500)]
+    parquet.write_table(
+        pa.table({"text": rows}), tmp_path / "long.parquet", use_dictionary=False, write_batch_size=16
+    )
+    # one text of a megabyte 40 times: a few kilobytes on disk
+    for kind in ("plain", "dictionary"):
+        column = pa.array(["hug " * 250_000] * 40)
+        column = column.dictionary_encode() if kind == "dictionary" else column
+        parquet.write_table(pa.table({"text": column}), tmp_path / f"{kind}.parquet")
+        assert (tmp_path / f"{kind}.parquet").stat().st_size < 100_000
+    pool = pa.default_memory_pool()
+    for name, size in (("long", sum(map(len, rows))), ("plain", 40_000_000), ("dictionary", 40_000_000)):
+        corpus = Corpus(tmp_path / f"{name}.parquet")
+        before, read, most = pool.bytes_allocated(), 0, 0
+        for batch in corpus.batches():
+            read += len(batch.data)
+            most = max(most, pool.bytes_allocated() - before)
+        assert read == size and most < 20_000_000, (name, read, most)
+        assert peak_of(corpus) < 12_000_000
+
+
+def test_columns_that_store_each_text_once_are_decoded_in_parts(monkeypatch, pa):
+    rng, n_parts = random.Random(0), 0
+    for _ in range(300):
+        monkeypatch.setattr(batches, "BLOCK", rng.choice([1, 2, 5, 9]))
+        values = [rng.choice([None, "", "hug", "é", "東京", "🚀 and"]) for _ in range(rng.randrange(30))]
+        column = pa.array(values, rng.choice([pa.string(), pa.large_string()])).dictionary_encode()
+        a, b = sorted(rng.choices(range(len(values) + 1), k=2))
+        found = [*column_batches(column[a:b], "it")]
+        n_parts += len(found)
+        expected = [v.encode() for v in values[a:b] if v is not None]
+        assert [doc for batch in found for doc in batch.docs()] == expected
+    assert n_parts > 600
+    torn = pa.array([None, b"ab", b"\xff"] * 9).dictionary_encode()
+    with pytest.raises(ValueError, match="it, row 2 .*UTF-8"):
+        [*column_batches(torn, "it")]
+    with pytest.raises(ValueError, match="it, row 5 "):
+        [*column_batches(torn[3:], "it", at=3)]
+
+
+def test_a_row_or_a_line_beyond_the_limit_names_it(tmp_path, pa):
+    from pyarrow import parquet
+
+    texts = ["hug", None, "hug " * 100, "pug"]
+    parquet.write_table(pa.table({"text": texts}), tmp_path / "a.parquet")
+    with (
+        pa.OSFile(str(tmp_path / "c.arrow"), "wb") as raw,
+        pa.ipc.new_file(raw, pa.schema({"text": pa.string()})) as out,
+    ):
+        out.write_table(pa.table({"text": texts}))
+    write(tmp_path / "d.txt", ("\n".join(filter(None, texts)) + "hug").encode())
+    for name, message, options in (
+        ("a.parquet", r"row 2 \(counted from 0\) has 400 bytes.*row_bytes", {}),
+        ("c.arrow", r"row 2 \(counted from 0\) has 400 bytes.*row_bytes", {}),
+        ("d.txt", r"d\.txt has a line of .*row_bytes", {"sample": 1.0}),
+    ):
+        corpus = Corpus(tmp_path / name, **options)
+        assert any("hug hug" in text for text in corpus)
+        with limited(row_bytes=300), pytest.raises(ValueError, match=message):
+            list(corpus)
+    with limited(row_bytes=300):
+        assert len(list(Corpus(tmp_path / "d.txt"))) == 1  # without a sample, no line is stored
+    # refused by what the file says of its size, before it is read
+    parquet.write_table(pa.table({"text": ["hug " * 50_000]}), tmp_path / "b.parquet")
+    with limited(row_bytes=100_000), pytest.raises(ValueError, match=r"b\.parquet has rows of 1.*row_bytes"):
+        list(Corpus(tmp_path / "b.parquet"))
+    with limited(row_bytes=200_000):
+        assert [len(doc) for doc in Corpus(tmp_path / "b.parquet")] == [200_000]
 
 
 def test_a_corpus_passes_through_and_options_do_not(tmp_path):
