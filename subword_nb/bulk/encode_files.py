@@ -319,7 +319,7 @@ def encode_found(
     for item in found:
         if item.cut.whole:
             waiting.append(item)
-            size += item.cut.end - item.cut.start
+            size += item.cut.end - item.cut.start + 16 * len(item.cut.docs)  # documents may be short
             if size < BLOCK:
                 continue
         _flush(tok, run, writer, waiting)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..corpus.counts import lock_file, write_atomically
 from ..core.files import naming_file
+from ..core.limits import check_limit
 from ..core.ragged import Ragged
 
 if TYPE_CHECKING:
@@ -268,6 +269,7 @@ def _begin(w, n=None, documents=None):
 
     w._names = ids, bounds = _staged(w.layout, w.shard)
     w._ids = _Growing(ids, w.layout.dtype, 128 if w.layout.format == "npy" else 0, n)
+    w._document = w._ids.n  # where the current document begins
     w._bounds = _Growing(bounds, "<i8", 128, None if documents is None else documents + 1)
     if documents is None:
         w._bounds.add(np.zeros(1, np.int64))
@@ -294,10 +296,22 @@ def _append(w, ids, ends):
         top = int(ids.max())
         if top > 0xFFFF:
             raise ValueError(f"ids must be at most 65,535 for dtype='uint16', got {top}; pass dtype='uint32'")
+    if w.layout.format == "parquet":
+        _check_rows(w, ids, ends)
     w._bounds.add(ends + w._ids.n)
     w._ids.add(ids)
     w.all_ids += len(ids)
     w.all_documents += len(ends)
+
+
+def _check_rows(w, ids, ends):
+    "Refuse a document that is too long for a row of Parquet as soon as it is, not when the file is written."
+    import numpy as np
+
+    bounds = np.concatenate([[w._document], ends + w._ids.n, [w._ids.n + len(ids)]])
+    size, w._document = int(np.diff(bounds).max()), int(bounds[-2])
+    what = f"document {w._bounds.n - 1 + int(np.diff(bounds).argmax()):,} of a Parquet file has {size:,} ids or more"
+    check_limit("row_ids", size, f"{what} (write .npy, .bin or .arrow, or shorter documents)")
 
 # %% ../../nbs/bulk/12_id_files.ipynb #652404fa
 def _finish_shard(w):

@@ -39,9 +39,10 @@ class Limits:
     growth: int = 256
     # Bytes of a stretch of text that is encoded as one span, such as a run of one letter, in a file or a stream
     span_bytes: int = 1 << 28
-    row_bytes: int = (
-        1 << 25
-    )  # Bytes of one line of JSON, of one row of a table, and of a line in a sample of lines
+    # Bytes of one line of JSON, of one row of a table, and of one line where lines are sampled
+    row_bytes: int = 1 << 25
+    # Ids of a document that is written to a Parquet file, which takes 24 bytes of memory for each of them
+    row_ids: int = 1 << 22
     # Bytes of a document in a file or a stream that must be encoded as a whole, such as one that is truncated
     document_bytes: int = 1 << 25
     # Bytes of the distinct pretokens of a corpus; a trainer takes some dozens of bytes of memory for each

@@ -8,8 +8,9 @@ import pytest
 from subword_nb import Tokenizer
 from subword_nb.bpe import merge_kernels
 from subword_nb.bpe.merge_kernels import RankSpanEncoder, span_ids
+from subword_nb.bulk import encode_files as encode_files_page
 from subword_nb.core.jit import available
-from subword_nb.core.limits import limited
+from subword_nb.core.limits import LimitExceeded, limited
 from subword_nb.corpus.partitions import range_batches, file_ranges
 from subword_nb.corpus.sources import Corpus
 from subword_nb.pipeline.encoder import encode_blocks, encoder_of
@@ -181,3 +182,52 @@ def test_a_line_of_json_beyond_the_limit_is_refused_before_it_is_held(tmp_path):
     with limited(row_bytes=1 << 20), pytest.raises(ValueError, match=r"b\.jsonl has a line of .*row_bytes"):
         list(range_batches(parts[0]))
     assert [len(doc) for doc in Corpus(tmp_path / "b.jsonl")] == [2, 2_100_000]
+
+
+@pytest.mark.parametrize("block", [1 << 23, 64])
+def test_a_row_of_parquet_has_a_limit_that_is_checked_while_its_ids_are_made(tmp_path, monkeypatch, block):
+    pytest.importorskip("pyarrow")
+    monkeypatch.setattr(encode_files_page, "BLOCK", block)
+    tok = Tokenizer.train({"ab": 2, "a": 1}, vocab_size=257)  # every byte of other texts is a token
+    texts = ["xy" * 30, "", "xyz" * 40, "x" * 60]  # 60, 0, 120 and 60 ids
+    (tmp_path / "a.txt").write_text("\n".join(texts), encoding="utf-8")
+    for shard_tokens in (None, 50):
+
+        def encode(name, shard_tokens=shard_tokens):
+            return tok.encode_files(
+                tmp_path / "a.txt",
+                tmp_path / f"{shard_tokens}-{name}",
+                format=name.split(".")[-1],
+                separator="\n",
+                shard_tokens=shard_tokens,
+                progress=False,
+            )
+
+        with limited(row_ids=120):
+            assert encode("all.parquet").tokens == 240
+        with limited(row_ids=119), pytest.raises(LimitExceeded, match=r"document \d of a Parquet.*row_ids"):
+            encode("some.parquet")
+        with limited(row_ids=119):
+            assert encode("all.arrow").tokens == encode("all.npy").tokens == 240
+        with limited(row_ids=120):  # it continues where the limit stopped it
+            assert encode("some.parquet").tokens == 240
+
+
+def test_many_short_documents_are_written_as_often_as_long_ones(tmp_path, monkeypatch):
+    tok = Tokenizer.train({"ab": 2}, vocab_size=257)
+    monkeypatch.setattr(encode_files_page, "BLOCK", 1000)
+    (tmp_path / "a.txt").write_bytes(b"\n" * 500 + b"ab\n" * 500)
+    most = []
+    flush = encode_files_page._flush
+    monkeypatch.setattr(
+        encode_files_page,
+        "_flush",
+        lambda tok, run, writer, items: (
+            most.append(sum(len(item.cut.docs) for item in items)),
+            flush(tok, run, writer, items),
+        ),
+    )
+    monkeypatch.setattr(encode_files_page, "_READ", 100)
+    done = tok.encode_files(tmp_path / "a.txt", tmp_path / "a.npy", separator="\n", progress=False)
+    assert (done.documents, done.tokens) == (1000, 500)
+    assert 0 < max(most) < 200
