@@ -540,6 +540,26 @@ class Kernel:
             return self.compiled(*args)
         return self.plain(*args) if mode or not installed() else _resolve(self)(*args)
 
+    def bind(
+        self,
+        *args,  # Arguments of the kernel; that at `at` is an example, of its type
+        at: int,  # Index of the argument that changes; no argument is a tuple
+    ) -> Callable:  # Value of that argument → result; one call at a time
+        "The kernel with all arguments but one, which are checked once if the kernel is in the library."
+        if self.native is None and self.signatures:
+            self.native = native.entries_of(self.py_func) or None
+        for entry in self.native or ():
+            words = entry.words([*args])
+            if words is not None:
+                bound: Any = entry.bind(words, at)
+                bound.arrays = args  # they stay alive
+                return bound
+
+        def call(value):
+            return (self.compiled or self)(*args[:at], value, *args[at + 1 :])
+
+        return call
+
     def plain(
         self,
         *args,  # Arguments of the kernel

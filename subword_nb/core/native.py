@@ -163,6 +163,27 @@ class Entry:
                 words.append(word)
         return words
 
+    def bind(
+        self,
+        words: list[int],  # Result of `words`; the arrays must stay alive
+        at: int,  # Index of the word that changes from call to call
+    ) -> Callable:  # Value of that argument → result of the kernel, a number; one call at a time
+        "Prepare a call in which only one argument changes; the others are checked no more."
+        row = array("q", words + self.room)
+        address, end = row.buffer_info()[0], len(words)
+        result = address + 8 * end + 8
+        call, number, [kind] = self.call, self.arguments[at].number, self.result
+        value_of = _VALUES[kind]
+
+        def run(value):
+            row[at] = number(value)
+            status = call(result, result + 8, address)
+            if status:
+                raise RuntimeError(f"kernel {self.name} must not fail, but it returned status {status}")
+            return value_of(row[end])
+
+        return run
+
     def run(
         self,
         words: list[int],  # Result of `words`; the arrays must stay alive

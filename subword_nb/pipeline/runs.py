@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.jit import entry, on_warm_up
+from ..core.jit import Kernel, entry, on_warm_up
 from ..core.limits import SMALL, check_growth, current
 from ..core.progress import track
 from ..core.ragged import Ragged
@@ -146,6 +146,7 @@ class BulkTier:
             getattr(self.span_encoder, "long_span", None),  # a model's own encoder may have none
         )
         self.tables: list = []
+        self.forbidden = [b.decode() for b in spans.forbidden_bytes]  # as text
         self.made: dict = {}  # results of `make` in `shared`
         searches_raw = [c.raw] if spans.normalize else [c.raw, c.normalized_added]
         finders = [f for f in searches_raw if f.tokens]
@@ -159,9 +160,12 @@ class BulkTier:
     ) -> SpanTable:  # A table that no other thread uses
         "Take a table of cached spans."
         try:
-            return self.tables.pop()
+            table = self.tables.pop()
         except IndexError:
             return SpanTable(bits=min(18, max(14, size.bit_length() - 5)), longest=SIZES.longest)
+        if size > SIZES.scratch_bytes:
+            table.bound = None  # it would keep the arrays in memory after the table has replaced them
+        return table
 
     def give_back(
         self,
@@ -441,8 +445,7 @@ def _items(bulk, texts, prefix, suffix):
 
 def _parts(bulk, text):
     "(normalized part, does it start its text?, its ids if kernels do not encode it)"
-    c, normalize = bulk.c, bulk.spans.normalize
-    forbidden = [b.decode() for b in bulk.spans.forbidden_bytes]
+    c, normalize, forbidden = bulk.c, bulk.spans.normalize, bulk.forbidden
     n_in = n_out = 0
     for a, b, token in c.raw.spans(text):
         part = text[a:b]
@@ -554,6 +557,7 @@ def known_ids(
 # %% ../../nbs/pipeline/09_runs.ipynb #dd695571
 @entry(
     "bytes, uint8[:], uint32[:], uint64[:], uint8[:], uint32[:], int32[:], uint16[:], bool, none",
+    "bytes, uint8[:], uint32[:], uint64[:], uint8[:], uint32[:], int32[:], uint16[:], none, int64",
 )
 def known_rows(
     data: bytes,  # One text, UTF-8
@@ -587,24 +591,16 @@ def short_of(
     coder: SpanCoder,  # How to encode; one without `rescore_float32`
 ) -> Callable:  # (UTF-8 with its dummy prefix, at most `SIZES.scratch_bytes` bytes; a `SpanTable`) → ids
     "The function that encodes short texts."
-    scan, look_up = coder.scanner.scan, short_kernel(coder)
-    table_of, gpt2, kind = coder.scanner.kernel_args or (None, None, None)
-    kinds = table_of and table_of()
 
     def encode_short(data, table):
-        try:
-            held, buffer, starts, out, row = table.scratch
-        except AttributeError:
-            held, buffer, starts, out, row = _make_scratch(table)
-        slots, keys, spill, _ = table.arrays
-        run = look_up.compiled or look_up
-        if kinds is not None:
-            found = run(data, buffer, starts, slots, keys, spill, out, kinds, gpt2, kind)
-        else:
-            found = run(buffer, starts, _scanned(data, held, buffer, starts, scan), slots, keys, spill, out)
+        bound = getattr(table, "bound", None)
+        if bound is None or bound[0] is not table.arrays:
+            bound = table.bound = table.arrays, _bound(coder, table)
+        held, buffer, starts, _, row = table.scratch
+        found = bound[1](data)
         if found >= 0:
             return row[:found].tolist()
-        k = _scanned(data, held, buffer, starts, scan)
+        k = _scanned(data, held, buffer, starts, coder.scanner.scan)
         id_buffer = IdBuffer(len(data))
         encode_spans(buffer, starts, k, table, id_buffer, coder.span_kernel, coder.encode_span)
         return id_buffer.ids().tolist()
@@ -613,6 +609,35 @@ def short_of(
 
 # %% ../../nbs/pipeline/09_runs.ipynb #e414d8c5
 _PADDING = b"\xff" * 128  # As long as the head of a buffer
+
+
+def _bound(coder, table):
+    "The kernels of short texts with the arrays of a table: UTF-8 → what `known_ids` returns."
+    try:
+        held, buffer, starts, out, _ = table.scratch
+    except AttributeError:
+        held, buffer, starts, out, _ = _make_scratch(table)
+    slots, keys, spill, _ = table.arrays
+    if coder.scanner.kernel_args is not None:
+        table_of, gpt2, kind = coder.scanner.kernel_args
+        return known_rows.bind(b"", buffer, starts, slots, keys, spill, out, table_of(), gpt2, kind, at=0)
+    scan = _bound_scan(coder.scanner.scan, buffer, starts)
+    find = known_ids.bind(buffer, starts, 0, slots, keys, spill, out, at=2)
+
+    def look_up(data):
+        n = len(data)
+        held[len(_PADDING) : 2 * len(_PADDING) + n] = data + _PADDING
+        return find(scan(n))
+
+    return look_up
+
+
+def _bound_scan(scan, buffer, starts):
+    "A scanner with the scratch buffers: number of bytes → number of spans."
+    kernel, fixed = (scan.func, scan.args) if type(scan) is partial and not scan.keywords else (scan, ())
+    if isinstance(kernel, Kernel):
+        return kernel.bind(*fixed, buffer, 0, True, starts, at=len(fixed) + 1)
+    return lambda n: scan(buffer, n, True, starts)
 
 
 def _scanned(data, held, buffer, starts, scan):

@@ -1,5 +1,6 @@
 """Kernels compiled ahead of time: what may be loaded, what is passed, and that no kernel is left behind."""
 
+import ctypes
 import json
 import os
 import shutil
@@ -13,6 +14,9 @@ import pytest
 
 from subword_nb.core import jit, native, native_build
 from subword_nb.core.native import Entry, library_at, parse_signature
+from subword_nb.core.span_cache import SpanTable
+from subword_nb.pipeline.runs import known_rows
+from subword_nb.text.gpt_scanners import gpt_scanner
 
 needs_library = pytest.mark.skipif(
     native.library() is None,
@@ -363,3 +367,35 @@ def test_kernels_say_where_they_are():
     count_separators(np.zeros(200, np.uint8), 0, 10)
     assert repr(count_separators) == "<kernel count_separators, in the library>"
     assert jit.cached(count_separators) and jit.available()
+
+
+def test_a_bound_argument_changes_and_the_others_stay(monkeypatch):
+    def add(result, error, words):
+        numbers = (ctypes.c_int64 * 3).from_address(words)
+        numbers[2] = numbers[0] + numbers[1]
+        return 0
+
+    entry = Entry(add, "int64, int64", ["int64"], False, "add")
+    add_to_5 = entry.bind(entry.words([5, 0]), 1)
+    assert [add_to_5(n) for n in (1, -7, 0)] == [6, -2, 5]
+    kernel = jit.entry("int64, int64")(lambda a, b: a - b)
+    monkeypatch.setattr(kernel, "native", [entry])
+    assert kernel.bind(0, 5, at=0)(2) == 7  # of the library
+    with pytest.raises(RuntimeError, match="kernel f must not fail"):
+        Entry(lambda *_: 1, "int64", ["int64"], False, "f").bind([1], 0)(2)
+
+
+def test_a_kernel_outside_the_library_can_be_bound():
+    take = jit.kernel(lambda a, b: a - b)
+    with jit.interpreted():
+        assert [take.bind(9, 0, at=1)(n) for n in (1, 2)] == [8, 7]
+
+
+@needs_library
+@pytest.mark.parametrize("name", ["gpt2", "cl100k", "o200k", "llama3", "qwen2"])
+def test_short_texts_of_every_gpt_pattern_are_looked_up_by_the_library(name):
+    table_of, gpt2, kind = gpt_scanner(name).kernel_args
+    slots, keys, spill, _ = SpanTable().arrays
+    buffer, starts, out = np.zeros(300, np.uint8), np.zeros(300, np.uint32), np.zeros(300, np.int32)
+    args = [b"low", buffer, starts, slots, keys, spill, out, table_of(), gpt2, kind]
+    assert any(e.words(args) is not None for e in native.entries_of(known_rows.py_func))
