@@ -213,7 +213,7 @@ class _Run:
 def _items(bulk, text):
     "(start, end, id of an added token or None) of the parts of a text."
     if not bulk.may_hold_added(text):
-        return [(0, len(text), None)]
+        return [(0, len(text), None)] if text else []
     c, out = bulk.c, []
     for a, b, token in c.raw.spans(text):
         if token is not None:
@@ -291,6 +291,8 @@ def _as_encoded(places, bulk, work, numbers, ends):
     from subword_nb.unigram.boundaries import NO_SPAN
     import numpy as np
 
+    if places.unsure and not places.unsure.isdisjoint(numbers.tolist()):
+        raise Unsure
     rescorers = []
 
     def counting():
@@ -412,9 +414,10 @@ def _numbered(places, bulk, work):
     return numbers, ends
 
 
-def _placed(places, bulk, texts, before=0):
-    "The tokens of texts one after the other, after this number of special ones, and where those of each text end."
-    items = [_items(bulk, text) if text else [] for text in texts]
+def _placed(places, bulk, texts, items, before=0):
+    "The tokens of texts one after the other, after this number of special ones; a slice for each text, None if unsure."
+    from subword_nb.bulk.span_places import Unsure
+
     parts, opens = [], []
     for text, row in zip(texts, items, strict=True):
         for a, b, token in row:
@@ -425,24 +428,34 @@ def _placed(places, bulk, texts, before=0):
     numbers, ends = _numbered(places, bulk, work)
     spans = pairwise([0, *ends])
     run = _Run(places, numbers, before=before, n_added=sum(map(len, items)) - len(parts))
-    bounds = []
+    slices: list = []
     for text, row in zip(texts, items, strict=True):
-        _add_items(run, places, bulk, text, row, numbers, spans)
-        bounds.append(int(run.state[0]))
-    return run, bounds
+        first, n_segments = int(run.state[0]), len(run.segments)
+        own = [(a, b, token, None if token is not None else next(spans)) for a, b, token in row]
+        try:
+            _add_items(run, places, bulk, text, own, numbers)
+        except Unsure:
+            run.state[0] = first
+            del run.segments[n_segments:]
+            slices.append(None)
+        else:
+            slices.append(slice(first, int(run.state[0])))
+    return run, slices
 
 
-def _add_items(run, places, bulk, text, items, numbers, spans):
-    "Add the tokens of the parts of a text."
+def _add_items(run, places, bulk, text, items, numbers):
+    "Add the tokens of the parts of a text, each with its spans."
     from subword_nb.bulk.span_places import Unsure
 
     dummy_prefix = bulk.spans.dummy_prefix
-    for a, b, token in items:
+    for a, b, token, spans in items:
         part = text[a:b]
         if token is not None:
             run.add_rows([(token, part, a, b, 0)], 1)
             continue
-        first, end = next(spans)
+        first, end = spans
+        if places.unsure and not places.unsure.isdisjoint(numbers[first:end].tolist()):
+            raise Unsure
         prefix = dummy_prefix(part[:4].encode(), a == 0) if dummy_prefix else b""
         head = _head(places, part, a, numbers[first:end], prefix)
         start = a
@@ -553,16 +566,17 @@ def _looks_around(norm):
     return isinstance(norm, (Strip, Callable)) or isinstance(norm, Replace) and norm.regex
 
 
-def _is_certain(bulk, text):
-    "Do the steps before everything else leave a text, and each of its words, unchanged?"
-    if any(b.decode() in text for b in bulk.spans.forbidden_bytes):
-        return False
+def _certain_items(bulk, text):
+    "The items of a text that the steps before everything else leave unchanged, and each of its words; else None."
+    if any(spelling in text for spelling in bulk.forbidden):
+        return None
     normalize = bulk.spans.normalize
-    if not normalize:
-        return True
-    return not _looks_around(bulk.c.norm) and all(
-        i is not None or normalize(text[a:b]) == text[a:b] for a, b, i in _items(bulk, text)
-    )
+    if normalize and _looks_around(bulk.c.norm):
+        return None
+    items = _items(bulk, text)
+    if normalize and not all(i is not None or normalize(text[a:b]) == text[a:b] for a, b, i in items):
+        return None
+    return items
 
 
 def _frame(c, add_special_tokens):
@@ -598,10 +612,13 @@ def align_long(
     bulk, frame = c.bulk, _frame(c, add_special_tokens)
     assert bulk is not None  # callers check this first
     try:
-        if frame is None or not _is_certain(bulk, text):
+        items = None if frame is None else _certain_items(bulk, text)
+        if frame is None or items is None:
             return None
         with _known_places(bulk) as places:
-            run, _ = _placed(places, bulk, [text], len(frame.before))
+            run, [tokens] = _placed(places, bulk, [text], [items], len(frame.before))
+            if tokens is None:
+                return None
             found = _long(text, run, frame)
             _trim_texts(places, run, [run.inside], frame)
             return found
@@ -622,9 +639,11 @@ def align_texts(
     assert bulk is not None  # callers check this first
     found: list = [None] * len(texts)
     try:
-        certain = [k for k, text in enumerate(texts) if frame is not None and _is_certain(bulk, text)]
+        items = {k: _certain_items(bulk, text) for k, text in enumerate(texts) if frame is not None}
+        certain = {k: row for k, row in items.items() if row is not None}
         with _known_places(bulk) as places:
-            rows = _align_certain(places, bulk, [texts[k] for k in certain], frame, limit, direction)
+            several = [texts[k] for k in certain]
+            rows = _align_certain(places, bulk, several, [*certain.values()], frame, limit, direction)
     except ValueError:
         return found  # a model may refuse the spans by which its rule is determined
     for k, row in zip(certain, rows, strict=True):
@@ -632,27 +651,34 @@ def align_texts(
     return found
 
 
-def _align_certain(places, bulk, texts, frame, limit, direction):
-    "The same in one pass; if the places are not certain in one of them, each half is tried."
+def _align_certain(places, bulk, texts, items, frame, limit, direction):
+    "The same in one pass; if the ids of a span depend on its text and are not certain, each half is tried."
     from subword_nb.bulk.span_places import Unsure
 
     if not texts:
         return []
     try:
-        run, bounds = _placed(places, bulk, texts)
+        run, slices = _placed(places, bulk, texts, items)
     except (Unsure, ValueError):
         if len(texts) == 1:
             return [None]
-        halves = texts[: len(texts) // 2], texts[len(texts) // 2 :]
-        return [row for half in halves for row in _align_certain(places, bulk, half, frame, limit, direction)]
+        n, rows = len(texts) // 2, []
+        for half in (slice(0, n), slice(n, None)):
+            rows += _align_certain(places, bulk, texts[half], items[half], frame, limit, direction)
+        return rows
     run.finish(0)
-    slices = []
-    for a, b in pairwise([0, *bounds]):
-        if limit is not None and b - a > limit:
-            a, b = (a, a + limit) if direction == "right" else (b - limit, b)
-        slices.append(slice(a, b))
-    _trim_texts(places, run, slices, frame)
-    return [(run.ids[tokens], run.offsets[tokens]) for tokens in slices]
+    slices = [_limited(tokens, limit, direction) for tokens in slices]
+    _trim_texts(places, run, [tokens for tokens in slices if tokens is not None], frame)
+    return [None if tokens is None else (run.ids[tokens], run.offsets[tokens]) for tokens in slices]
+
+
+def _limited(tokens, limit, direction):
+    "At most so many tokens of a slice, from one of its ends; None stays None."
+    if tokens is None or limit is None or tokens.stop - tokens.start <= limit:
+        return tokens
+    if direction == "right":
+        return slice(tokens.start, tokens.start + limit)
+    return slice(tokens.stop - limit, tokens.stop)
 
 # %% ../../nbs/bulk/10_align.ipynb #52472b63
 def align(

@@ -348,6 +348,7 @@ class Places:
         self.table = SpanTable()
         self.count = np.zeros(2, np.int64)
         self.other_ids = {}  # (number of a span, *ids that it has in some texts) → its number with these
+        self.unsure = set()  # numbers of spans without certain places
         del self.names[len(self.written) :]  # spellings of unknown words, whose number is unlimited
         self.more, self.pieces, self.edges = {}, None, None
         self.rows = np.zeros((1 << 12, 5), np.int32)
@@ -374,9 +375,12 @@ def _number(places, buffer, at, length, m, numbers, bounds, extra):
     k = _place_new(buffer, at, length, m, ids, ends, unsolved, *known, *taken, left)
     for j in left[:k].tolist():
         span = buffer[at[j] : at[j] + length[j]].tobytes().decode()
-        _enter(
-            places, first + j, *span_rows(places, span), len(span), int(length[j]), _is_linked(places, span)
-        )
+        try:
+            rows, splits = span_rows(places, span)
+        except Unsure:
+            rows, splits = [], 0
+            places.unsure.add(first + j)
+        _enter(places, first + j, rows, splits, len(span), int(length[j]), _is_linked(places, span))
     places.count[0] += m
     numbers[:m] = np.arange(first, first + m)
     bounds[: m + 1] = np.arange(m + 1)

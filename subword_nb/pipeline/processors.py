@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from ..core.records import fields, record, replace
+from ..core.records import fields, frozen, record, replace
 from .encoding import Encoding, byte_offsets, merge_encodings
 from ..core.limits import SMALL, check_growth, warn_ignored
 from ..text.nesting import Nested, flat_steps
@@ -396,7 +396,7 @@ class TemplateProcessing(Processor):
     # For one text: "[CLS] $A [SEP]", a list of such words, or steps (name, type id) where "A" is the text
     single: tuple | list | str = "$A"
     pair: tuple | list | str = "$A:0 $B:1"  # For two texts; "A" and "B"
-    special_tokens: Any = ()  # name → {"ids": [...], "tokens": [...]}, or a list of (name, id)
+    special_tokens: Any = ()  # name → {"ids": …, "tokens": …}, or a list of (name, id)
 
     def __post_init__(self):
         spelled = self.pair != () and (
@@ -409,6 +409,7 @@ class TemplateProcessing(Processor):
         ):
             object.__setattr__(self, name, value)
         _check_template(self, spelled)
+        object.__setattr__(self, "special_tokens", frozen(self.special_tokens))
 
     def __hash__(self):
         return hash((self.single, self.pair))
@@ -531,6 +532,7 @@ class Frame(NamedTuple):
     before: Encoding  # The special tokens before the text
     after: Encoding  # Those after it
     inside: Encoding  # One token of the text, for its masks and its type id
+    overflowing: Encoding  # The same in an overflowing part; a template gives it type id 0
     add_prefix_space: bool | None  # As for `trim_offsets`; None: offsets are not trimmed
     is_numbered: bool  # Does the encoding have the position of the text?
 
@@ -541,7 +543,7 @@ class Frame(NamedTuple):
     ) -> Encoding:  # As `process` makes it; overflowing parts likewise
         "Put special tokens around a text."
         a, b, inside, n = self.before, self.after, self.inside, len(encoding)
-        offsets = encoding.offsets
+        offsets, later = encoding.offsets, self._replace(inside=self.overflowing)
         if self.add_prefix_space is not None:
             offsets = _trimmed_places(encoding.pieces, offsets, self.add_prefix_space)
         return Encoding(
@@ -553,7 +555,7 @@ class Frame(NamedTuple):
             a.type_ids + inside.type_ids * n + b.type_ids,
             a.special_tokens_mask + inside.special_tokens_mask * n + b.special_tokens_mask,
             a.attention_mask + inside.attention_mask * n + b.attention_mask,
-            [self.put(e, text) for e in encoding.overflowing],
+            [later.put(e, text) for e in encoding.overflowing],
             {0: (len(a), len(a) + n)} if self.is_numbered else {},
         )
 
@@ -578,7 +580,8 @@ def frame_of(
     ]
     if trims not in ([], [0]) or any(type(p) not in _ALIKE for p in steps):
         return None
-    out = Encoding([-1, -2], ["", ""], [(0, 0)] * 2)
+    out, later = (Encoding([-1, -2], ["", ""], [(0, 0)] * 2) for _ in range(2))
+    out.overflowing.append(later)
     if post is not None:
         try:
             out = post.process([out], add_special_tokens=add_special_tokens)
@@ -587,11 +590,16 @@ def frame_of(
     at = out.ids.index(-1) if -1 in out.ids else 0
     if [i for i in out.ids if i < 0] != [-1, -2] or out.ids[at + 1] != -2:
         return None
-    if out.overflowing or out.type_ids[at] or out.sequence_ranges not in ({}, {0: (at, at + 2)}):
+    if len(out.overflowing) != 1 or out.sequence_ranges not in ({}, {0: (at, at + 2)}):
         return None
-    before, inside, _, after = (_slice(out, a, b) for a, b in pairwise([0, at, at + 1, at + 2, len(out)]))
+    [later] = out.overflowing
+    bounds = [*pairwise([0, at, at + 1, at + 2, len(out)])]
+    before, inside, _, after = (_slice(out, a, b) for a, b in bounds)
+    first, overflowing, _, last = (_slice(later, a, b) for a, b in bounds)
+    if later.ids != out.ids or (first, last) != (before, after):
+        return None
     prefix = steps[0].add_prefix_space if trims else None
-    return Frame(before, after, inside, prefix, bool(out.sequence_ranges))
+    return Frame(before, after, inside, overflowing, prefix, bool(out.sequence_ranges))
 
 
 def _slice(e, start, stop):

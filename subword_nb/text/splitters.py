@@ -16,7 +16,7 @@ from itertools import pairwise
 from operator import index
 from typing import TYPE_CHECKING, Any
 
-from ..core.records import record
+from ..core.records import frozen, record
 from .alignment import Aligned, as_aligned
 from ..core.processes import cached_property
 from .regex import DEEPSEEK, PATTERNS, compile_pattern, pretokenize, spans
@@ -159,6 +159,7 @@ class Split(PreTokenizer):
         _check_behavior(self.behavior)
         self._check_flags("invert")
         source, dialect = _pattern_source(self)
+        object.__setattr__(self, "pattern", frozen(self.pattern))
         object.__setattr__(self, "_compiled", compile_pattern(source, dialect=dialect))
 
     def __hash__(self):

@@ -10,9 +10,11 @@ from seeds import TEXTS as N, fresh
 from subword_nb import Tokenizer
 from subword_nb.pipeline import blocks
 from subword_nb.pipeline import align as pipeline
+from subword_nb.bulk import align as bulk_align
 from subword_nb.bulk.align import LongEncoding, align, align_long, align_texts
 from subword_nb.pipeline.encoding import Truncation
 from subword_nb.pipeline.encoder import encoder_of
+from subword_nb.pipeline.processors import TemplateProcessing
 from subword_nb.core.unicode import valid_text
 
 FILES = [
@@ -200,6 +202,39 @@ def test_only_an_uncertain_text_is_left_to_the_pipeline(shared_file):
     batch = ["hugs", "", "!\u200bS</s>\x07 \ufefftheが", "née 你</s>pug", "hug"]
     assert len(check_batch(tok, batch)) == 1
     assert [row is None for row in align_texts(encoder_of(tok), batch)] == [False, False, True, False, False]
+
+
+@pytest.mark.parametrize("name", ["bert-base-uncased/tokenizer.json", "roberta-base/tokenizer.json"])
+def test_uncertain_texts_do_not_repeat_the_pass(name, shared_file, monkeypatch):
+    tok, passes = load(shared_file, name), []
+    numbered, items = bulk_align._numbered, bulk_align._items
+    monkeypatch.setattr(bulk_align, "_numbered", lambda *args: passes.append(args) or numbered(*args))
+    read = []
+    monkeypatch.setattr(bulk_align, "_items", lambda bulk, text: read.append(text) or items(bulk, text))
+    batch = [t for text in texts(N // 5, 3) for t in (text, "\u0301" + text, text + "\x00\u200b\u0301")]
+    check_batch(tok, batch)
+    assert len(passes) == 1 and len(read) <= len(batch)
+
+
+@pytest.mark.parametrize("words", ["<s> $A:1 </s>:2", "$A:3"])
+def test_a_template_with_a_type_id_for_the_text(words, shared_file):
+    tok = load(shared_file, "gpt2/tokenizer.json")
+    tok.post_processor = TemplateProcessing(words, special_tokens=[("<s>", 7), ("</s>", 8)])
+    for k, text in enumerate(texts(N // 10, 4)):
+        assert check(tok, text, k % 3 > 0) == 0
+    tok.truncation = Truncation(12, stride=3)
+    type_id = tok.post_processor.single[-1 if words == "$A:3" else 1][1]
+    encoding = tok.align("hugs and pugs " * 9)
+    assert type_id in encoding.type_ids and len(encoding.overflowing) > 1
+    assert encoding == tok.post_processor.process([_without_special(tok, "hugs and pugs " * 9)])
+
+
+def _without_special(tok, text):
+    "The encoding that the post-processor gets, truncated by the pipeline."
+    bare = Tokenizer(tok.model, pre_tokenizer=tok.pre_tokenizer)
+    n_added = tok.post_processor.n_added(False)
+    bare.truncation = Truncation(tok.truncation.max_length - n_added, stride=tok.truncation.stride)
+    return bare.align(text)
 
 
 @pytest.mark.slow
