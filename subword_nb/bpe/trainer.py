@@ -854,9 +854,12 @@ def _trained(counts, vocab_size, alphabet, options, *, known, resume, bulk, prog
 
 def _is_large(counts):
     "Is a corpus large enough to load the kernels for it?"
+    from subword_nb.core import native
+
     if isinstance(counts, FlatCounts):
         return len(counts.data) > 30_000  # arrays come from kernels, so some are loaded
-    return sum(map(len, counts)) > 300_000
+    size = sum(map(len, counts))
+    return size > 300_000 or size > 30_000 and native.library() is not None
 
 # %% ../../nbs/bpe/02_trainer.ipynb #bd2d4c37
 @on_warm_up

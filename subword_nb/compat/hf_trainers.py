@@ -241,7 +241,8 @@ def learned_merges(
         )  # theirs: two characters may always be joined, and a piece is shorter than this
     begin = dict(special_tokens=specials, initial_alphabet=initial, limit_alphabet=limit)
     size = max(trainer.vocab_size, 1)
-    if size < 100_000:
+    n_symbols = len(set(initial).union(*counts)) * (4 if prefix or suffix else 1)
+    if size < len(specials) + n_symbols:  # it may be smaller than what training starts from
         first = start_vocabulary(counts, 2**31, **begin, prefix=prefix, suffix=suffix)
         size = max(size, len(first[0]))
     found = bpe_train(

@@ -217,14 +217,16 @@ def lines_for(
 
 # %% ../../nbs/train/05_train.ipynb #92d39089
 BULK_BYTES = int(os.environ.get("SUBWORD_NB_BULK", 1 << 20))  # Bytes from which kernels are compiled
+_LIBRARY_BYTES = min(BULK_BYTES, 1 << 17)  # Bytes from which they are loaded from a library
 
 
 def _counts_of(corpus, norm, pre, bytewise, progress, on_progress, checkpoint, limits, lines=None):
     "Pretoken counts of a corpus; bytes where the model starts from bytes."
+    from subword_nb.core import native
     from subword_nb.train.span_counts import is_compiled
 
     batches = report_progress(corpus.batches(progress=progress), corpus.total, on_progress)
-    first, size, limit = [], 0, BULK_BYTES
+    first, size, limit = [], 0, BULK_BYTES if native.library() is None else _LIBRARY_BYTES
     for batch in batches:
         first.append(batch)
         size += len(batch.data)
