@@ -390,9 +390,13 @@ class _Said:
     "Pieces become text; a byte waits as long as its character may still become whole."
 
     def __init__(self, decoder, errors):
-        self.d, self.part = decoder, ""
+        self.d, self.errors, self.part = decoder, errors, ""
         self.starting, self.prefixed = True, True
-        self.bytes = _Characters(errors)
+
+    @cached_property
+    def bytes(self):
+        "The characters that bytes spell; most texts have none."
+        return _Characters(self.errors)
 
     def push(self, chunks):
         out = []

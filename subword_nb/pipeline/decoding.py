@@ -29,7 +29,7 @@ class _Pieces(dict):
         self.id2piece, self.normalizer, self.decoder = tok.id2piece, tok.normalizer, tok.decoder
         self.config, self.size = getattr(tok, "config", None), tok.vocab_size
         self.added = {i: t for t, i in tok.added_tokens}
-        self.bytes, self.texts, self.spellings = {}, {}, {}
+        self.bytes, self.texts, self.spellings, self.parts = {}, {}, {}, None
         self.special = frozenset(t.content for t, _ in tok.added_tokens if t.special)
 
     def __missing__(self, i):
@@ -61,6 +61,8 @@ def _id(i):
 
 def _ids(ids):
     "Ids as a list of Python's ints."
+    if type(ids) is list and set(map(type, ids)) == {int}:
+        return ids
     if not isinstance(ids, Iterable):
         raise ValueError(
             f"ids must be a list or an array, got {type(ids).__name__}; for one id pass [{ids!r}]"
@@ -167,7 +169,7 @@ def _check_errors(errors):
         raise ValueError(f'errors must be "replace", "strict" or "ignore", got {errors!r}')
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #20afd359
-# Shorter lists are decoded one by one, which takes 30 nanoseconds an id where pieces are bytes, and a microsecond
+# Shorter lists are decoded one by one, which takes 30 nanoseconds an id where pieces are bytes, and 100 to 1,000
 # with other decoders; preparing arrays takes 20 microseconds
 _FEW_BYTE_IDS, _FEW_IDS = 800, 64
 
@@ -331,22 +333,23 @@ def _opened(pieces, rule, rows, firsts, skip):
     "How each text begins; `firsts` is moved past the ids that determine it."
     if rule.opening is None:
         return None
-    ids, bounds = rows
-    opened = []
+    ids, bounds = rows[0].tolist(), rows[1].tolist()
+    opened, starts = [], []
     skipped = pieces.special if skip else ()
-    for k in range(len(firsts)):
+    for start, end in pairwise(bounds):
         taken = []  # positions of the pieces, some of which are skipped
 
-        def left(a, b, taken=taken):
-            for i in range(a, b):
-                piece = pieces[int(ids[i])]
+        def left(start=start, end=end, taken=taken):
+            for i in range(start, end):
+                piece = pieces[ids[i]]
                 if piece not in skipped:
                     taken.append(i)
                     yield piece
 
-        n, text = rule.opening(left(int(bounds[k]), int(bounds[k + 1])))
-        firsts[k] = taken[n] if n < len(taken) else bounds[k + 1]
+        n, text = rule.opening(left())
+        starts.append(taken[n] if n < len(taken) else end)
         opened.append(text)
+    firsts[:] = starts
     return opened
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #16536f23
@@ -372,6 +375,61 @@ def _copied_texts(pieces, rows, skip, errors):
             text = opened[k] + text
         texts.append(_tidied(pieces, rule.finish(text) if rule.finish else text))
     return texts
+
+# %% ../../nbs/pipeline/11_decoding.ipynb #b3cec146
+class _Parts(dict):
+    "Id → its text at one position of a row, for one tokenizer; None where neighbours have to be known."
+
+    def __init__(self, pieces, rule, first, last):
+        self.pieces, self.rule, self.place = pieces, rule, (first, last)
+
+    def __missing__(self, i):
+        [part] = self.rule.spell([self.pieces[i]], *self.place)
+        if isinstance(part, int):
+            part = chr(part) if part < 0x80 else None
+        self[i] = part if isinstance(part, str) else None
+        return self[i]
+
+
+def _new_parts(pieces):
+    "The rule of a decoder, and the texts of pieces at the four positions; (None, {}) if the reference is as fast or needed."
+    decoder = pieces.decoder
+    rule = None if decoder is None or isinstance(decoder, decoders.ByteLevel) else decoder.by_piece()
+    if rule is None:
+        return None, {}
+    return rule, {(a, b): _Parts(pieces, rule, a, b) for a in (False, True) for b in (False, True)}
+
+
+def _short_text(pieces, ids, skip, errors):
+    "The text of a few ids."
+    if pieces.parts is None:
+        pieces.parts = _new_parts(pieces)
+    rule, parts = pieces.parts
+    if rule is None:
+        return _decoded(pieces, ids, skip, errors)
+    given = ids = _ids(ids)
+    if skip and pieces.special:
+        ids = [i for i in ids if pieces[i] not in pieces.special]
+    try:
+        return _tidied(pieces, _joined(pieces, rule, parts, ids))
+    except (TypeError, ValueError):  # such a byte has no text, and a long text is not copied
+        return _decoded(pieces, given, skip, errors)
+
+
+def _joined(pieces, rule, parts, ids):
+    "The text of ids by a rule; a TypeError if the reference has to decode them."
+    n, text = rule.opening(map(pieces.__getitem__, ids)) if rule.opening else (0, "")
+    texts = list(map(parts[False, False].__getitem__, ids[n:]))
+    if rule.by_place and texts:
+        texts[-1] = parts[False, True][ids[-1]]
+        texts[0] = parts[True, len(texts) == 1][ids[0]]
+    joined = "".join(texts)
+    if rule.unless and any(spelling in joined for spelling in rule.unless):
+        raise TypeError("a spelling extends over pieces")
+    text += joined
+    if len(text) > WORD_SMALL and current().growth < MAX_COPIED_GROWTH:
+        raise ValueError("the reference checks how much it grows")
+    return rule.finish(text) if rule.finish else text
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #bb36622e
 def decode_bytes(
@@ -403,7 +461,9 @@ def decode(
     _check_errors(errors)
     pieces = _pieces_of(tok)
     rows = _long_row(pieces, ids)
-    copied = None if rows is None else _copied_texts(pieces, rows, skip_special_tokens, errors)
+    if rows is None:
+        return _short_text(pieces, ids, skip_special_tokens, errors)
+    copied = _copied_texts(pieces, rows, skip_special_tokens, errors)
     return copied[0] if copied else _decoded(pieces, ids, skip_special_tokens, errors)
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #068bc3d6
