@@ -180,9 +180,10 @@ class SpmModel:
         text: str,  # A text
     ) -> list[int]:  # Ids
         "The ids of a text."
-        if readable(text) != text:  # the normalizer's rules do not see bytes that are not UTF-8
+        if not text.isascii() and readable(text) != text:
+            # the normalizer's rules do not see bytes that are not UTF-8
             return [p.id for p in self.segment(text).pieces]
-        return self.tokenizer.encode(text, allowed_special=())
+        return self.tokenizer.encode(text)
 
     def segment(
         self,
@@ -281,6 +282,21 @@ class SpmModel:
         undone = self.decoder.denormalizer
         text = undone.normalize(text) if undone.charsmap else text
         return SentencePieceText(text, tuple(TextPiece(*row) for row in rows))
+
+    def decode_plain(
+        self,
+        rows: list,  # Ids, or lists of them
+    ) -> str | list[str] | None:  # The text of each; None: anything but lists of Python's ints within range
+        "The text of ids, or of rows of them, by the engine."
+        kinds = set(map(type, rows))
+        try:
+            if kinds == {int}:
+                return self.tokenizer.decode(rows)
+            if kinds == {list} and any(rows):
+                return self.tokenizer.decode_batch(rows)
+        except (KeyError, ValueError):
+            pass
+        return None
 
     def decode_ids(
         self,

@@ -35,6 +35,7 @@ _OUT_TYPES = (int, str, bytes, "numpy", "offset_mapping", "proto", "serialized_p
 _PROTOS = ("proto", "serialized_proto", "immutable_proto")
 _PLACED = (*_PROTOS, "offset_mapping")
 _MAX_NBEST = 512  # the other library's limit
+_NOTHING = (None,) * 7
 
 
 def _checked_type(out_type, return_type, default):
@@ -377,6 +378,11 @@ class SentencePieceProcessor:
         return_bytes: bool | None = None,  # Offset mappings in bytes; None: as the text is
     ) -> Any:  # The answer; for a list, a list of answers
         "Segment a text, or several."
+        if type(input) is str and input.isascii() and self._is_plain:
+            given = (add_bos, add_eos, reverse, emit_unk_piece, enable_sampling, nbest_size, alpha)
+            if given == _NOTHING and num_threads is thread_pool is return_type is return_bytes is None:
+                if out_type is None or out_type is int:
+                    return self._model.encode(input)
         kind = _checked_type(out_type, return_type, self._out_type)
         if return_bytes is not None and kind != "offset_mapping":
             raise ValueError("return_bytes is only for return_type='offset_mapping'; leave it out")
@@ -399,6 +405,14 @@ class SentencePieceProcessor:
             m, texts, kind, options, found if sampling else None, threads, _is_bytes(input, return_bytes)
         )
         return rows if isinstance(input, list) else rows[0]
+
+    @property
+    def _is_plain(self):
+        "Does a call without options return the ids of a model, and no others?"
+        changed = self._add_bos or self._add_eos or self._reverse or self._emit_unk_piece
+        if changed or self._enable_sampling or self._encode_extra or self._num_threads != -1:
+            return False
+        return self._out_type is int and self._model is not None
 
     def _call_options(self, add_bos, add_eos, reverse, emit_unk_piece):
         "The options of a call, with the processor's as defaults."
@@ -824,6 +838,10 @@ class SentencePieceProcessor:
         if return_bytes is not None and kind != "offset_mapping":
             raise ValueError("return_bytes is only for return_type='offset_mapping'; leave it out")
         _threads_of(self._num_threads if num_threads is None else num_threads, thread_pool)
+        if kind is str and type(input) is list and self._model is not None and not self._decode_extra:
+            found = self._model.decode_plain(input)
+            if found is not None:
+                return found
         given = _Decodable(input)
         if kind in (int, "numpy"):
             raise ValueError(

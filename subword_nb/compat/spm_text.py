@@ -6,6 +6,7 @@
 __all__ = ['decoded', 'encoded', 'readable', 'byte_places', 'TextPiece', 'SentencePieceText', 'NBestSentencePieceText']
 
 # %% ../../nbs/compat/30_spm_text.ipynb #a818261e
+import re
 import struct
 from bisect import bisect_left
 from collections.abc import Iterator
@@ -43,10 +44,10 @@ def readable(
     text: str,  # As returned by `decoded`
 ) -> str:  # As a model sees it
     "A text with U+FFFD for each byte that is not UTF-8."
-    return text if text.isascii() else text.translate(_LOST)
+    return text if text.isascii() else _LOST.sub("\ufffd", text)
 
 
-_LOST = dict.fromkeys(range(0xDC80, 0xDD00), "\ufffd")
+_LOST = re.compile("[\udc80-\udcff]")
 
 # %% ../../nbs/compat/30_spm_text.ipynb #d86b14e7
 def byte_places(

@@ -162,6 +162,14 @@ class _Tables:
         return not self.joined[" "] and not _goes_on(self.units, b" ")
 
     @cached_property
+    def ascii(self):
+        "The code points of ASCII that change, with their replacements; None if they must be looked at together."
+        chars = list(map(chr, range(128)))
+        if self.map is None or any(map(self.joined.__getitem__, chars)):
+            return None
+        return {ord(c): self.one[c] for c in chars if self.one[c] != c}
+
+    @cached_property
     def longest(self):
         "Length of the longest key in characters."
         return max(map(len, charsmap_rules(self.map.blob)), default=1)
@@ -170,6 +178,8 @@ class _Tables:
         "A text without user-defined spellings, replaced by the map."
         if self.map is None:
             return text
+        if self.ascii is not None and text.isascii():
+            return text.translate(self.ascii)
         if self.words:
             return self.one[" "].join(map(self.one.__getitem__, text.split(" ")))
         return self.map.longest(text)
