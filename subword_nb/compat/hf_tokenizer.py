@@ -19,6 +19,7 @@ from subword_nb.compat.hf_encoding import (
     Encoding,
     TokenizersError,
     checked,
+    encoding_of_ids,
     engine_errors,
     wrap_encoding,
     ignored_option,
@@ -103,6 +104,25 @@ def _row(item, is_pretokenized):
     if not _is_list(item) or len(item) != 2:
         raise TypeError(_MANY[is_pretokenized])
     return [_one_text(text, is_pretokenized, _MANY) for text in item]
+
+
+class _Completed:
+    "The encodings of a batch, made together when one of them is first asked for more than its ids."
+
+    def __init__(self, make):
+        self.make = make
+        self.made = None
+
+    def encoding(self, k):
+        "The engine's encoding of a row."
+        if self.made is None:
+            self.made = [e.native for e in self.make()]
+        return self.made[k]
+
+
+def _are_lists(rows):
+    "Are rows a list of lists?"
+    return type(rows) is list and set(map(type, rows)) == {list}
 
 
 def _entries(value):
@@ -305,6 +325,8 @@ class Tokenizer:
             c = encoder_of(self._engine)
             c.raw.special = c.normalized_added.special = not self._encode_special
             self._made_from = tuple(parts)
+            # a token that was added again without normalization is still shown as it was
+            self._shows_as_engine = all(self._added[i].normalized for i in self._shown_normalized)
             self._one_type: dict[bool, bool] = {}  # add_special_tokens → has a single text one type id, 0?
         return self._engine
 
@@ -446,6 +468,9 @@ class Tokenizer:
     def _encoded(self, rows, add_special_tokens, bare=False):
         "The encodings of rows of one text or two."
         if not bare:
+            found = self._ids_first(rows, add_special_tokens)
+            if found is not None:
+                return found
             return self._aligned(self._prepared(), rows, add_special_tokens, self._truncation, self._padding)
         try:
             found = self._bare_rows(self._prepared(), rows)
@@ -453,6 +478,24 @@ class Tokenizer:
         except ValueError as e:
             raise self._reported(e) from None
         return self._filled(done)
+
+    def _ids_first(self, rows, add_special_tokens):
+        "The encodings of texts that know only their ids yet; None where these need the encodings."
+        texts = [row[0] for row in rows if len(row) == 1 and type(row[0]) is str]
+        if len(texts) < len(rows) or not rows:
+            return None
+        try:
+            found = self.encode_ids(texts, add_special_tokens)
+        except (TypeError, ValueError, TokenizersError):
+            return None  # the pipeline reports what is wrong
+        if found is None:
+            return None
+        ids, masks, make = found
+        batch = _Completed(make)
+        return [
+            encoding_of_ids(*row, partial(batch.encoding, k))
+            for k, row in enumerate(zip(ids, masks, strict=True))
+        ]
 
     def _aligned(self, engine, rows, add_special_tokens, truncation, padding):
         "The encodings of rows, with all that is known of each token."
@@ -553,7 +596,14 @@ class Tokenizer:
             raise TypeError("Can't extract `str` to `Vec`")
         if not _is_list(ids):
             checked(ids, Sequence, name="Sequence")
-        skipped = self._special if checked(skip_special_tokens, bool) else ()
+        skip = checked(skip_special_tokens, bool)
+        engine = self._decoding_engine()
+        if engine is not None:
+            try:
+                return engine.decode(ids, skip_special_tokens=skip)
+            except (KeyError, ValueError, TypeError):
+                pass  # an id without a piece is skipped below, and what is no id is an error there
+        skipped = self._special if skip else ()
         pieces = [self.id_to_token(i) for i in ids]
         kept = [p for p in pieces if p is not None and p not in skipped]
         decoder = None if self._decoder is None else self._decoder.native()
@@ -568,7 +618,29 @@ class Tokenizer:
         "The texts of many lists of ids."
         if isinstance(sequences, (str, Mapping)):
             raise TypeError(f"sequences must be a list of lists of ids, got {type(sequences).__name__}")
+        engine = self._decoding_engine()
+        if engine is not None and _are_lists(sequences):
+            try:
+                return engine.decode_batch(sequences, skip_special_tokens=checked(skip_special_tokens, bool))
+            except (KeyError, ValueError):
+                pass  # as in `decode`
         return [self.decode(ids, skip_special_tokens) for ids in sequences]
+
+    def _decoding_engine(self):
+        "The engine with the decoder as it is now; None if it may give other texts."
+        decoder = self._decoder
+        if self._asks_python or decoder is not None and decoder.is_custom:
+            return None
+        try:
+            engine = self._prepared()
+        except (KeyError, ValueError, TypeError, TokenizersError):
+            return None  # parts that only decode
+        if not self._shows_as_engine:
+            return None
+        native = _native_of(decoder)
+        if engine.decoder is not native:
+            engine.decoder = native
+        return engine
 
     # in the background of an event loop
 
