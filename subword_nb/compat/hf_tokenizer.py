@@ -480,9 +480,9 @@ class Tokenizer:
         return self._filled(done)
 
     def _ids_first(self, rows, add_special_tokens):
-        "The encodings of texts that know only their ids yet; None where these need the encodings."
+        "The encodings of a batch of texts, with only their ids yet; None if they are made as a whole."
         texts = [row[0] for row in rows if len(row) == 1 and type(row[0]) is str]
-        if len(texts) < len(rows) or not rows:
+        if len(texts) < len(rows) or len(rows) < 2:  # for one text, tokens cost little more than ids
             return None
         try:
             found = self.encode_ids(texts, add_special_tokens)
