@@ -77,6 +77,11 @@ def ignored_option(
 class Encoding:
     "The properties of an encoded text, token by token."
 
+    _whole: EngineEncoding | None  # None: only the next three are known yet
+    _ids: list[int]
+    _mask: list[int]
+    _make: Callable[[], EngineEncoding]
+
     def __init__(self):
         self._whole = EngineEncoding()
 

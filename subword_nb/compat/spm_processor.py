@@ -378,7 +378,7 @@ class SentencePieceProcessor:
         return_bytes: bool | None = None,  # Offset mappings in bytes; None: as the text is
     ) -> Any:  # The answer; for a list, a list of answers
         "Segment a text, or several."
-        if type(input) is str and input.isascii() and self._is_plain:
+        if type(input) is str and input.isascii() and self._model is not None and self._is_plain:
             given = (add_bos, add_eos, reverse, emit_unk_piece, enable_sampling, nbest_size, alpha)
             if given == _NOTHING and num_threads is thread_pool is return_type is return_bytes is None:
                 if out_type is None or out_type is int:
@@ -412,7 +412,7 @@ class SentencePieceProcessor:
         changed = self._add_bos or self._add_eos or self._reverse or self._emit_unk_piece
         if changed or self._enable_sampling or self._encode_extra or self._num_threads != -1:
             return False
-        return self._out_type is int and self._model is not None
+        return self._out_type is int
 
     def _call_options(self, add_bos, add_eos, reverse, emit_unk_piece):
         "The options of a call, with the processor's as defaults."
