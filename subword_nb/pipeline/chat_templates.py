@@ -342,7 +342,7 @@ def _environment():
     class Environment(ImmutableSandboxedEnvironment):
         code_generator_class = Code
         concat = staticmethod(joined)
-        intercepted_binops = frozenset(["+", "*", "**"])
+        intercepted_binops = frozenset(["+", "*", "**", "%"])
         written, text_of = staticmethod(_written), staticmethod(text_of)
 
         def _parse(self, source, name, filename):
@@ -350,6 +350,8 @@ def _environment():
 
         def call_binop(self, context, operator, left, right):
             check_length(_size_of(operator, left, right))
+            if operator == "%" and type(left) is str:  # as some filters return it; an OriginText has limits
+                left = OriginText(left)
             return super().call_binop(context, operator, left, right)
 
         def wrap_str_format(self, value):
@@ -369,6 +371,11 @@ def _environment():
 
         def call(self, /, context, called, *args, **kwargs):
             self.turn(None)  # macros may call themselves
+            owner = getattr(called, "__self__", None)
+            if type(owner) is str:
+                called = getattr(OriginText(owner), called.__name__)
+            elif isinstance(owner, (str, bytes, int)) and not isinstance(owner, OriginText):
+                check_length(max((x for x in (*args, *kwargs.values()) if isinstance(x, int)), default=0))
             return super().call(context, called, *args, **kwargs)
 
         def begin(self, _):
