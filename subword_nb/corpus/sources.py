@@ -231,22 +231,40 @@ def _read_records(records, keys, where, corpus, steps):
         before = now
 
 # %% ../../nbs/corpus/03_sources.ipynb #e07b51aa
-def _records(table, column, name):
-    "The record batches of one column of a Parquet file, a few megabytes each if its rows are about equally long."
+def _small_groups(table, index):
+    "Runs of row groups to be read together: a run is one group, or several that are small however often a text repeats."
+    run, most = [], 0
     for group in range(table.num_row_groups):
         facts = table.metadata.row_group(group)
-        sizes = (facts.column(k) for k in range(facts.num_columns))
-        size = sum(c.total_uncompressed_size for c in sizes if c.path_in_schema == column)
-        length = size // max(1, facts.num_rows)
-        least = length - (1 << 16)  # the size includes headers, in which short texts are repeated
-        check_limit("row_bytes", least, f"{name} has rows of {least:,} bytes or more")
-        first = table.iter_batches(16, row_groups=[group], columns=[column], use_threads=False)
-        some = next(first, None)
-        if some is not None:  # a column that stores each distinct text once says little about its rows
-            length = max(length, some.nbytes // len(some))
-        del first, some
-        n = min(1024, max(1, 4 * BLOCK // max(1, length)))
-        yield from table.iter_batches(n, row_groups=[group], columns=[column], use_threads=False)
+        size = facts.num_rows * (0 if index is None else facts.column(index).total_uncompressed_size)
+        if run and most + size > 4 * BLOCK:
+            yield run
+            run, most = [], 0
+        run.append(group)
+        most += size
+    if run:
+        yield run
+
+
+def _records(table, column, name):
+    "The record batches of one column of a Parquet file, a few megabytes each if its rows are about equally long."
+    paths = [table.schema.column(k).path for k in range(len(table.schema))]
+    index = paths.index(column) if column in paths else None
+    for run in _small_groups(table, index):
+        n = 1024
+        if len(run) == 1:
+            facts = table.metadata.row_group(run[0])
+            size = 0 if index is None else facts.column(index).total_uncompressed_size
+            length = size // max(1, facts.num_rows)
+            least = length - (1 << 16)  # the size includes headers, in which short texts are repeated
+            check_limit("row_bytes", least, f"{name} has rows of {least:,} bytes or more")
+            first = table.iter_batches(16, row_groups=run, columns=[column], use_threads=False)
+            some = next(first, None)
+            if some is not None:  # a column that stores each distinct text once says little about its rows
+                length = max(length, some.nbytes // len(some))
+            del first, some
+            n = min(n, max(1, 4 * BLOCK // max(1, length)))
+        yield from table.iter_batches(n, row_groups=run, columns=[column], use_threads=False)
 
 # %% ../../nbs/corpus/03_sources.ipynb #2e4da793
 @contextmanager
