@@ -80,7 +80,7 @@ class Encoding:
     _whole: EngineEncoding | None  # None: only the next three are known yet
     _ids: list[int]
     _mask: list[int]
-    _make: Callable[[], EngineEncoding]
+    _make: Callable[[], EngineEncoding] | None = None
 
     def __init__(self):
         self._whole = EngineEncoding()
@@ -88,8 +88,11 @@ class Encoding:
     @property
     def _e(self):
         "The engine's encoding; what begins with ids is completed here."
-        if self._whole is None:
-            self._whole = self._make()
+        make = self._make
+        if self._whole is None and make is not None:  # another thread may complete it meanwhile
+            self._whole = make()
+            self._make = None  # it knows the whole batch
+        assert self._whole is not None
         return self._whole
 
     @_e.setter

@@ -618,10 +618,11 @@ class Tokenizer:
         "The texts of many lists of ids."
         if isinstance(sequences, (str, Mapping)):
             raise TypeError(f"sequences must be a list of lists of ids, got {type(sequences).__name__}")
+        skip = checked(skip_special_tokens, bool)
         engine = self._decoding_engine()
         if engine is not None and _are_lists(sequences):
             try:
-                return engine.decode_batch(sequences, skip_special_tokens=checked(skip_special_tokens, bool))
+                return engine.decode_batch(sequences, skip_special_tokens=skip)
             except (KeyError, ValueError):
                 pass  # as in `decode`
         return [self.decode(ids, skip_special_tokens) for ids in sequences]

@@ -1,12 +1,15 @@
 """The face of the tokenizers library: its names, arguments, errors and reprs, and what it computes, beside the installed library."""
 
 import asyncio
+import copy
+import gc
 import importlib
 import itertools
 import json
 import pickle
 import subprocess
 import sys
+import types
 import warnings
 
 import numpy as np
@@ -500,6 +503,66 @@ def test_encodings_are_the_same(theirs, build, kind):
         assert b.decode_batch([ids, ids[1:]]) == a.decode_batch([ids, ids[1:]])
         streams = theirs.decoders.DecodeStream(), face.decoders.DecodeStream()
         assert [streams[1].step(b, i) for i in ids] == [streams[0].step(a, i) for i in ids]
+
+
+@pytest.mark.parametrize("change", ["none", "cut", "added", "normalizer", "processor"])
+@pytest.mark.parametrize("build", [byte_level, bert, metaspace])
+def test_a_batch_shows_the_tokenizer_that_encoded_it(build, change):
+    "Only ids are made at first; the rest is that of each text, and of the tokenizer as it was then."
+    some = ["hug pun bun!", "", "Pug [MASK] <x> hugs hugs it's", "naïve 12 hug"]
+    tok = build(face)
+    tok.enable_truncation(6)
+    wanted = [columns(tok.encode(text)) for text in some]
+    assert len({tuple(one["tokens"]) for one in wanted}) == len(some)
+    found = tok.encode_batch(some)
+    assert [e.ids for e in found] == [one["ids"] for one in wanted]
+    found[0].ids.append(3)  # a list of the caller
+    if change == "cut":
+        tok.no_truncation()
+        tok.enable_padding()
+    elif change == "added":
+        tok.add_tokens(["hug", "bun"])
+    elif change == "normalizer":
+        tok.normalizer = face.normalizers.Replace("u", "n")
+    elif change == "processor":
+        tok.post_processor = face.processors.TemplateProcessing("$A <x>", special_tokens=[("<x>", 0)])
+    copied, pickled = copy.deepcopy(found), pickle.loads(pickle.dumps(found))
+    for encodings in (found, copied, pickled):
+        assert [columns(e) for e in encodings] == wanted
+    found = tok.encode_batch(some)
+    found[2].pad(40)
+    found[3].truncate(2)
+    assert found[2].tokens[-1] == "[PAD]" and len(found[2]) == 40
+    assert found[3].ids == tok.encode(some[3]).ids[:2] and len(found[3].tokens) == 2
+
+
+def test_one_encoding_does_not_keep_its_batch():
+    "What is kept of a batch of encodings is what is kept of it, not the other ones."
+    tok = byte_level(face)
+    kept = tok.encode_batch(["hug pun bun " * 20] * 300)[0]
+    assert kept.tokens
+    gc.collect()
+    assert not any(isinstance(x, list) and len(x) == 300 for x in _reached(kept))
+
+
+def _reached(value):
+    "The objects that a value keeps in memory, but for modules and classes."
+    seen, todo = {}, [value]
+    while todo:
+        one = todo.pop()
+        if id(one) not in seen and not isinstance(one, (type, types.ModuleType)):
+            seen[id(one)] = one
+            todo += gc.get_referents(one)
+    return seen.values()
+
+
+def test_a_token_that_was_added_twice_is_decoded_as_it_is_shown():
+    tok = byte_level(face)
+    tok.normalizer = face.normalizers.Lowercase()
+    tok.add_tokens([face.AddedToken("HUGE", normalized=True)])
+    tok.add_tokens([face.AddedToken("HUGE", normalized=False)])
+    i = tok.token_to_id("HUGE") or tok.token_to_id("huge")
+    assert tok.decode([i]) == tok.id_to_token(i) and tok.decode_batch([[i], []]) == [tok.id_to_token(i), ""]
 
 
 @pytest.mark.peers
