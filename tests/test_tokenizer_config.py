@@ -163,7 +163,7 @@ def test_a_config_is_part_of_the_tokenizer_and_saving_says_what_is_lost(tmp_path
     assert tok != Tokenizer.load(tmp_path / "tokenizer.json")
     with pytest.warns(
         UserWarning,
-        match=r"the settings of tokenizer_config.json .* are not in the file: pad_piece='</s>', padding_side='left'; keep that file beside it",
+        match=r"the settings of tokenizer_config.json .* not in the file: pad_piece='</s>', padding_side='left'; keep that file",
     ):
         tok.save(tmp_path / "again.json")
     with warnings.catch_warnings():

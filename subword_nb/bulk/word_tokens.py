@@ -8,6 +8,7 @@ __all__ = ['word_tokens_ref', 'WordTokens', 'word_tokens_of', 'word_tokens', 'su
 # %% ../../nbs/bulk/15_word_tokens.ipynb #e5486461
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -140,8 +141,11 @@ def _reads_words(tok):
 def _new_word_tokens(tok):
     "The facts about the ordinary pieces of a tokenizer."
     added = {i for _, i in tok.added_tokens}
-    pieces: dict[int, Any] = {i: visible_bytes(p) for p, i in tok.model.piece2id.items() if i not in added}
-    pieces |= dict.fromkeys(added, b"")
+    pieces: dict[int, Any] = dict.fromkeys(added, b"")
+    for piece, i in tok.model.piece2id.items():
+        if i not in added:
+            with suppress(UnicodeEncodeError):  # a piece with a lone surrogate is in no text
+                pieces[i] = visible_bytes(piece)
     return word_tokens_of(pieces, merges_decide=not tok.model.ignore_merges)
 
 # %% ../../nbs/bulk/15_word_tokens.ipynb #ad26f01f

@@ -9,6 +9,7 @@ from subword_nb import Tokenizer
 from subword_nb.bpe import merge_kernels
 from subword_nb.bpe.merge_kernels import RankSpanEncoder, span_ids
 from subword_nb.bulk import encode_files as encode_files_page
+from subword_nb.bulk.id_files import IdWriter
 from subword_nb.core.jit import available
 from subword_nb.core.limits import LimitExceeded, limited
 from subword_nb.corpus.partitions import range_batches, file_ranges
@@ -217,17 +218,11 @@ def test_many_short_documents_are_written_as_often_as_long_ones(tmp_path, monkey
     tok = Tokenizer.train({"ab": 2}, vocab_size=257)
     monkeypatch.setattr(encode_files_page, "BLOCK", 1000)
     (tmp_path / "a.txt").write_bytes(b"\n" * 500 + b"ab\n" * 500)
-    most = []
-    flush = encode_files_page._flush
+    monkeypatch.setattr(encode_files_page, "READ", 100)
+    most, add = [], IdWriter.add
     monkeypatch.setattr(
-        encode_files_page,
-        "_flush",
-        lambda tok, run, writer, items: (
-            most.append(sum(len(item.cut.docs) for item in items)),
-            flush(tok, run, writer, items),
-        ),
+        IdWriter, "add", lambda self, ids, ends: most.append(len(ends)) or add(self, ids, ends)
     )
-    monkeypatch.setattr(encode_files_page, "_READ", 100)
     done = tok.encode_files(tmp_path / "a.txt", tmp_path / "a.npy", separator="\n", progress=False)
     assert (done.documents, done.tokens) == (1000, 500)
     assert 0 < max(most) < 200

@@ -1018,7 +1018,7 @@ def test_notes_and_edges():
         "begins with ▁",
         "in a row",
         "control pieces",
-        "behind '<own>'",
+        "the text after '<own>'",
         "such as '<own>'",
         "add_bos",
     ):
