@@ -96,6 +96,17 @@ def test_only_numbered_notebooks_export():
     assert not wrong, wrong
 
 
+def test_no_property_holds_a_lock_while_it_is_computed():
+    "Before Python 3.12 `functools.cached_property` does, and a process that is forked meanwhile waits forever."
+    package = ROOT / "subword_nb"
+    wrong = [
+        path.relative_to(package).as_posix()
+        for path in sorted(package.rglob("*.py"))
+        if re.search(r"functools(\.| import .*)cached_property", path.read_text(encoding="utf-8"))
+    ]
+    assert not wrong, f"use `core.processes.cached_property`: {wrong}"
+
+
 def test_exported_cells_go_to_their_own_module():
     wrong = [
         f"{nb} cell {c.index}: {c.directives}"

@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from subword_nb.compat.spm_text import (
@@ -23,6 +23,7 @@ from subword_nb.compat.spm_text import (
     encoded,
     readable,
 )
+from ..core.processes import cached_property
 from ..formats.sentencepiece import parts_from_proto
 from subword_nb.formats.sentencepiece_models import (
     float32,

@@ -16,12 +16,14 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from importlib import import_module
 from itertools import count
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from ..core.processes import cached_property
 
 if TYPE_CHECKING:
     import numpy as np

@@ -18,7 +18,7 @@ import threading
 import time
 from array import array
 from collections.abc import Callable
-from functools import cache, cached_property, wraps
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -130,7 +130,7 @@ class Entry:
         self.signature = signature
         self.room = [0] * (len(result) + 2)
 
-    @cached_property
+    @processes.cached_property
     def arguments(
         self,
     ) -> list:  # One for each word; parsed at the first call, because a process calls few kernels

@@ -12,10 +12,10 @@ import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..core.processes import cached_property
 from .added_tokens import AddedFinder
 from .thresholds import SIZES
 from ..core.limits import check_limit
