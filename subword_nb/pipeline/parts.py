@@ -142,6 +142,7 @@ class _Writer(pickle.Pickler):
 
 _CHAPTERS = "text", "bpe", "wordpiece", "unigram", "pipeline", "formats"
 _FUNCTIONS = {  # module and name of those that a stored value may call; there are no other callables but classes
+    ("core.records", "FrozenDict"),
     ("core.table_cache", "Packed"),
     ("core.table_cache", "vocabulary_of"),
     ("core.table_cache", "floats_of"),

@@ -14,6 +14,7 @@ from subword_nb.core.table_cache import packed, tables_folder
 from subword_nb.formats.huggingface import read_hf
 from subword_nb.formats.sentencepiece import read_sentencepiece
 from subword_nb.pipeline.parts import parts_from_bytes, parts_to_bytes
+from subword_nb.pipeline.processors import TemplateProcessing
 from subword_nb.pipeline.vocab import AddedToken
 from subword_nb.tokenizer.tokenizer import Tokenizer
 from subword_nb.unigram.model import Unigram
@@ -186,3 +187,10 @@ def test_packed_attributes_of_every_form():
         assert again.n_rules == model.n_rules
         assert (again.piece2id, list(again.merges)) == (model.piece2id, list(model.merges))
         assert again == model and again.encode("abc") == model.encode("abc")
+
+
+def test_a_template_is_stored():
+    "A component with a dictionary, as most files have one, does not keep a tokenizer from being stored."
+    tok = Tokenizer.train({"hug": 2, "hugs": 1}, vocab_size=260, special_tokens=["<s>"])
+    tok.post_processor = TemplateProcessing("<s> $A", special_tokens=[("<s>", tok.piece2id["<s>"])])
+    assert parts_from_bytes(parts_to_bytes(tok.parts)).post_processor == tok.post_processor
