@@ -248,9 +248,9 @@ def _cut(s, target, shrinking_factor):
     instead = instead[some] - size[some] * logs(all_uses)
     cost = uses[some] * (logs(uses[some] / total) - instead)
 
-    room = max(target, int((1 + int(s.learned.sum())) * shrinking_factor)) - 1 - len(kept)
+    limit = max(target, int((1 + int(s.learned.sum())) * shrinking_factor)) - 1 - len(kept)
     some = some[np.lexsort((s.rank[some], -cost))]
-    new = np.concatenate([kept[np.argsort(s.rank[kept])], some[:room] if room >= 0 else some])
+    new = np.concatenate([kept[np.argsort(s.rank[kept])], some[:limit] if limit >= 0 else some])
     rank, learned = np.full(n, n, np.int64), np.zeros(n, bool)
     rank[new], learned[new] = np.arange(len(new)), True
     return s._replace(rank=rank).only(learned)

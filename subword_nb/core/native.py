@@ -128,7 +128,7 @@ class Entry:
         self.result = result
         self.is_tuple = is_tuple
         self.signature = signature
-        self.room = [0] * (len(result) + 2)
+        self.result_words = [0] * (len(result) + 2)
 
     @processes.cached_property
     def arguments(
@@ -169,7 +169,7 @@ class Entry:
         at: int,  # Index of the word that changes from call to call
     ) -> Callable:  # Value of that argument → result of the kernel, a number; one call at a time
         "Prepare a call in which only one argument changes; the others are checked no more."
-        row = array("q", words + self.room)
+        row = array("q", words + self.result_words)
         address, end = row.buffer_info()[0], len(words)
         result = address + 8 * end + 8
         call, number, [kind] = self.call, self.arguments[at].number, self.result
@@ -189,7 +189,7 @@ class Entry:
         words: list[int],  # Result of `words`; the arrays must stay alive
     ) -> Any:  # Result of the kernel
         "Call the machine code; other threads run meanwhile."
-        row = array("q", words + self.room)
+        row = array("q", words + self.result_words)
         address = row.buffer_info()[0]
         end = len(words)
         result = address + 8 * end

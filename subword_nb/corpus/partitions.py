@@ -101,10 +101,10 @@ def _stamp(file):
     fs, path = fsspec.core.url_to_fs(file.name)
     fs.invalidate_cache()
     facts = fs.info(path)
-    told = [fs.ukey(path), *(str(facts[key]) for key in _VERSION if key in facts)]
+    version = [fs.ukey(path), *(str(facts[key]) for key in _VERSION if key in facts)]
     with suppress(RuntimeError, KeyError):  # some file systems do not provide it
-        told.append(str(fs.modified(path)))
-    return facts.get("size") or 0, int.from_bytes(sha256(repr(told).encode()).digest()[:8], "big") >> 1
+        version.append(str(fs.modified(path)))
+    return facts.get("size") or 0, int.from_bytes(sha256(repr(version).encode()).digest()[:8], "big") >> 1
 
 
 def _kind(file, field):

@@ -321,12 +321,12 @@ def _to_hf(parts):
         parts = bpe_from_nmt(parts)
     parts, notes = _one_each(parts)
     # options of training; others that a file contained are not ours
-    told = parts.source if isinstance(parts.source, dict) else None
+    own_source = parts.source if isinstance(parts.source, dict) else None
     if isinstance(parts.model, (BoundlessBPE, Pieces, RefinedBPE)):
         notes = [*notes, f"only this library reads the model, {parts.model!r}; other readers refuse the file"]
     if spells_pairs(parts.pre_tokenizer):
         notes = [*notes, "only this library reads ScriptPairs; other readers refuse the file"]
-    return Translated(_numbered(parts)._replace(source=told), notes)
+    return Translated(_numbered(parts)._replace(source=own_source), notes)
 
 
 def _one_each(parts):
@@ -461,12 +461,12 @@ def _changed_ids(old, new):
     special = [t.content for t, _ in old.added_tokens if t.content in changed]
     ordinary = [piece for piece in changed if piece not in special]
     named = [*special[:5], *ordinary[:2]]
-    told = ", ".join(f"{piece!r} from {before[piece]} to {after.get(piece)}" for piece in named)
+    changes = ", ".join(f"{piece!r} from {before[piece]} to {after.get(piece)}" for piece in named)
     if len(changed) > len(named):
-        told += ", …"
+        changes += ", …"
     return [
         f"{len(changed)} of {len(before)} ids change, because minbpe gives each byte its own number "
-        f"and each merge the next one: {told}"
+        f"and each merge the next one: {changes}"
     ]
 
 

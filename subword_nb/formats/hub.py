@@ -146,10 +146,10 @@ def hub_folder(
     try:
         folder = Path(_quietly(hub, repo, ask))
     except Exception as e:
-        told = _explained(hub, e, where, offline)
-        if told is None:
+        explained = _explained(hub, e, where, offline)
+        if explained is None:
             raise
-        raise told from e
+        raise explained from e
     for path in folder.iterdir() if folder.is_dir() else ():
         is_wanted = any(fnmatch(path.name, f) for f in HUB_FILES) and path.name not in _COMPANIONS
         if is_wanted and path.is_file():
@@ -180,7 +180,7 @@ def _quietly(hub, repo, ask):
 
 def _explained(hub, e, where, offline):
     "The cause of an error, with a remedy; None for unknown errors."
-    known, told = hub.utils, (str(e).strip() or type(e).__name__).splitlines()[0][:200]
+    known, reason = hub.utils, (str(e).strip() or type(e).__name__).splitlines()[0][:200]
     if isinstance(e, known.GatedRepoError):
         return PermissionError(
             f"{where}: access must be requested on the model's page; when it is granted, log in with hf auth login, or pass token="
@@ -203,7 +203,7 @@ def _explained(hub, e, where, offline):
     if isinstance(e, unreached) or type(e).__module__.startswith(("httpx", "requests")):
         return ConnectionError(
             f"{where}: the hub could not be reached or did not answer as expected, "
-            f"and the cache does not contain the files ({type(e).__name__}: {told}); "
+            f"and the cache does not contain the files ({type(e).__name__}: {reason}); "
             "check the network, HF_ENDPOINT and HF_HUB_OFFLINE, or download the files yourself and pass their folder"
         )
-    return ValueError(f"{where}: {told}") if isinstance(e, ValueError) else None
+    return ValueError(f"{where}: {reason}") if isinstance(e, ValueError) else None
