@@ -21,7 +21,8 @@ from subword_nb.text.pretokenizers import ByteLevel
 from subword_nb.text.splitters import script
 from subword_nb.formats.sentencepiece_proto import read_model_proto
 from subword_nb.core.unicode import BYTE2CHAR
-from subword_nb.train.train import RECIPES, conventions, divide_pretoken, options_of, pretoken_counts
+from subword_nb.train.recipes import RECIPES, conventions, divide_pretoken, options_of
+from subword_nb.train.train import pretoken_counts
 
 pytestmark = pytest.mark.filterwarnings("ignore:training ended")
 TEXT = ["hug pug pun bun hugs, hug pug", "The bun was a pun, said the pug."] * 4
@@ -290,6 +291,19 @@ def test_no_piece_over_a_digit_or_a_script(algorithm):
             ]
             assert tok.tokenize(text) == alone
     assert Tokenizer.train({"▁v2": 3}, **options | dict(vocab_size=5), split_digits=True).training.total == 3
+
+
+@pytest.mark.parametrize("algorithm", ["unigram", "char_bpe"])
+def test_digits_count_as_part_of_any_script(algorithm, tmp_path):
+    options = dict(algorithm=algorithm, vocab_size=30, pre_tokenizer="metaspace", unk_piece="<unk>")
+    options |= dict(split_by_unicode_script=True)
+    texts = ["v2カ v2 カ2 カ"] * 9
+    apart = Tokenizer.train(texts, **options)
+    joined = Tokenizer.train(texts, **options, split_by_number=False)
+    assert apart.tokenize("v2カ") == ["▁v", "2", "カ"] and "▁v2" in joined.piece2id
+    joined.save(tmp_path / "a.model")
+    assert read_model_proto((tmp_path / "a.model").read_bytes()).trainer("split_by_number") is False
+    assert Tokenizer.load(tmp_path / "a.model").tokenize("v2カ") == joined.tokenize("v2カ")
 
 
 @pytest.mark.peers

@@ -20,7 +20,6 @@ from typing import NamedTuple
 from ..core.checks import check_limits
 from ..core.files import naming_file
 from ..core.unicode import decode_text
-from ..text.pretokenizers import spells_bytes
 from ..corpus.counts import FlatCounts, lock_file
 from ..corpus.documents import BLOCK, first_bytes, packed_as
 from ..corpus.partitions import document_from, file_ranges, input_name, input_stamp, open_input
@@ -32,7 +31,8 @@ from ..pipeline.engine import prefix_suffix_ids
 from ..pipeline.thresholds import SIZES
 from ..train.counting import warn_left_out
 from ..train.partition_counts import CountOptions, count_part, count_parts, count_texts
-from ..train.train import RECIPES, conventions, learn_bpe, lines_for
+from ..train.recipes import conventions, is_bytewise
+from ..train.train import lines_for
 from subword_nb.bulk.encode_files import (
     Cut,
     EncodeRun,
@@ -94,7 +94,7 @@ def count(
     check_limits(partitions=partitions, memory=memory, **{k: v for k, v in more.items() if v is not None})
     Corpus([], field=None, errors=errors, sample=sample, seed=seed)  # an error for invalid options
     pre, norm, _ = conventions(algorithm, pre_tokenizer, normalizer)
-    bytewise = RECIPES[algorithm] is learn_bpe and spells_bytes(pre)
+    bytewise = is_bytewise(algorithm, pre)
     how = CountOptions(
         norm,
         pre,

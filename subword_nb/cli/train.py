@@ -313,7 +313,7 @@ def train_command(
 # %% ../../nbs/cli/06_train.ipynb #cc0b33f5
 def _options(given: dict, more: list) -> dict:
     "The options of `Tokenizer.train` from those of the command line."
-    from subword_nb.train.train import options_of
+    from subword_nb.train.recipes import options_of
 
     if given.get("initial_alphabet", "bytes") not in ("bytes", "corpus"):
         given["initial_alphabet"] = list(given["initial_alphabet"])

@@ -46,7 +46,7 @@ from subword_nb.formats.sentencepiece_proto import (
     check_model_proto,
     write_model_proto,
 )
-from ..train.train import divided_counts
+from ..train.recipes import divided_counts
 from ..unigram.reference import choose_characters
 from ..unigram.trainer import unigram_train
 

@@ -673,7 +673,7 @@ def _trainer_facts(parts, text):
 
 def _training_facts(source):
     "How training divided words; other libraries assume their defaults for what a file does not contain."
-    names = ("split_digits", "split_by_unicode_script")
+    names = ("split_digits", "split_by_unicode_script", "split_by_number")
     return {k: source[k] for k in names if k in source} if isinstance(source, dict) else {}
 
 # %% ../../nbs/formats/06_sentencepiece.ipynb #b8d34067

@@ -16,7 +16,8 @@ from ..text.pretokenizers import Metaspace, spells_bytes
 from ..text.splitters import Split, WholeText
 from ..pipeline.processors import BertProcessing, RobertaProcessing, Sequence, TemplateProcessing
 from ..core.unicode import CHAR2BYTE, from_visible, to_visible
-from .train import TrainingReport, options_of, pretoken_counts, train, warn_if_short
+from .recipes import options_of
+from .train import TrainingReport, pretoken_counts, train, warn_if_short
 from ..pipeline.vocab import AddedToken
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ from subword_nb.text import normalizers, pretokenizers, protocols, splitters
 from subword_nb.text.charsmap import charsmap_for
 from subword_nb.text.normalizers import Normalizer
 from subword_nb.text.splitters import PreTokenizer
-from subword_nb.train.train import RECIPES
+from subword_nb.train.recipes import RECIPES
 from subword_nb.unigram.pieces import Pieces
 from subword_nb.unigram.model import Unigram
 from subword_nb.wordpiece.model import WordPiece

@@ -12,7 +12,7 @@ from subword_nb.bpe.parity import Parity
 from subword_nb.corpus.segmentation import pretokens_ref
 from subword_nb.train import train as train_page
 from subword_nb.train.trace import load_trace
-from subword_nb.train.train import VARIANTS, learn_bpe
+from subword_nb.train.recipes import VARIANTS, learn_bpe
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*only this library reads", "ignore:training ended")
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ from subword_nb.bpe.model import BPE
 from subword_nb.insight.compare import Comparison
 from subword_nb.pipeline.decoders import Fuse
 from subword_nb.text import protocols
-from subword_nb.train.train import learn_unigram
+from subword_nb.train.recipes import learn_unigram
 from subword_nb.unigram.model import Unigram
 from subword_nb.wordpiece.model import WordPiece
 from subword_nb.wordpiece.wordlevel import WordLevel
