@@ -37,10 +37,12 @@ def settings() -> configparser.SectionProxy:
 
 def wanted() -> list[str]:
     "The requirements that are locked, each once, in the order of `settings.ini`."
-    told = settings()
+    options = settings()
     return list(
         dict.fromkeys(
-            r for key in ("requirements", *(f"{e}_requirements" for e in EXTRAS)) for r in told[key].split()
+            r
+            for key in ("requirements", *(f"{e}_requirements" for e in EXTRAS))
+            for r in options[key].split()
         )
     )
 
@@ -59,7 +61,7 @@ def uv() -> list[str]:
 
 def resolved(keep: bool) -> str:
     "The lock as it should be; with `keep`, pins of the present one stay where they fit."
-    told = settings()
+    options = settings()
     with tempfile.TemporaryDirectory() as folder:
         asked, out = Path(folder, "asked.in"), Path(folder, "out.lock")
         asked.write_text("\n".join(wanted()) + "\n", encoding="utf-8")
@@ -68,7 +70,7 @@ def resolved(keep: bool) -> str:
         options = [
             "--universal",
             "--python-version",
-            told["min_python"],
+            options["min_python"],
             "--generate-hashes",
             "--no-header",
             "--no-annotate",
@@ -94,7 +96,7 @@ def resolved(keep: bool) -> str:
         )
         if done.returncode:
             sys.exit(done.stderr)
-        return HEAD.format(extras=", ".join(EXTRAS), oldest=told["min_python"]) + out.read_text(
+        return HEAD.format(extras=", ".join(EXTRAS), oldest=options["min_python"]) + out.read_text(
             encoding="utf-8"
         )
 

@@ -94,9 +94,9 @@ def main(megabytes, *models):
     folder = Path(os.environ["SUBWORD_NB_DATA"]) / "vocab"
     for name in NAMES:
         for model in models or MODELS:
-            told = json.dumps([str(folder / model), name, int(float(megabytes) * 1e6)])
+            request = json.dumps([str(folder / model), name, int(float(megabytes) * 1e6)])
             done = subprocess.run(
-                [sys.executable, __file__, "measure", told], capture_output=True, text=True, check=True
+                [sys.executable, __file__, "measure", request], capture_output=True, text=True, check=True
             )
             cpu, wall, size, ids, memory = json.loads(done.stdout)
             print(

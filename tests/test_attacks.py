@@ -51,7 +51,7 @@ def killed_by_itself(train, folder, rng):
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     calls = 0
 
-    def on_progress(*told):
+    def on_progress(*progress):
         nonlocal calls
         if state.exists() and state.stat().st_ino != before:
             if calls >= later:
@@ -300,8 +300,8 @@ def test_processes_that_begin_with_an_empty_cache_share_it(processes, tmp_path):
         assert (*child.communicate(timeout=300), child.returncode) == ("42\n", "", 0)
     (kept,) = (tmp_path / "cache").iterdir()  # one file, whoever wrote it last, and nothing half-written
     before = kept.stat().st_mtime_ns
-    late = started(tmp_path, SUBWORD_NB_CACHE=str(tmp_path / "cache"))
-    assert (*late.communicate(timeout=300), late.returncode) == ("42\n", "", 0)
+    later = started(tmp_path, SUBWORD_NB_CACHE=str(tmp_path / "cache"))
+    assert (*later.communicate(timeout=300), later.returncode) == ("42\n", "", 0)
     assert kept.stat().st_mtime_ns == before, "the kernel was made once more"
 
 

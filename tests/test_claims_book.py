@@ -218,10 +218,15 @@ def test_a_cut_behind_a_newline_is_one_of_gpt2s_pattern_only_if_the_newline_stan
 def test_spaces_before_a_line_are_dropped_unless_sentencepiece_is_told_otherwise(spm):
     lines = ["   hello world hello"] * 20
     assert trained(spm, lines).encode("   hello", out_type=str) == ["▁hello"]
-    told = trained(spm, lines, normalization_rule_name="identity", remove_extra_whitespaces=False)
-    assert told.encode("   hello", out_type=str) == ["▁", "▁", "▁", "▁hello"] and told.get_score(
-        told.piece_to_id("▁")
-    ) > told.get_score(told.piece_to_id("▁hello"))
+    with_spaces = trained(spm, lines, normalization_rule_name="identity", remove_extra_whitespaces=False)
+    assert with_spaces.encode("   hello", out_type=str) == [
+        "▁",
+        "▁",
+        "▁",
+        "▁hello",
+    ] and with_spaces.get_score(with_spaces.piece_to_id("▁")) > with_spaces.get_score(
+        with_spaces.piece_to_id("▁hello")
+    )
 
 
 def test_numpys_head_of_a_row_of_numbers_has_128_bytes():

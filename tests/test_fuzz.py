@@ -55,7 +55,7 @@ CHECKED = (
 FROM_ATHERIS = ("tokenizer_json", "sentencepiece_wire")
 
 
-def told(tried: dict, record_property):
+def record_without_faults(tried: dict, record_property):
     "Figures for the page of promises, and no fault."
     record_property("inputs", sum(found["inputs"] for found in tried.values()))
     record_property("faults", sum(len(found["faults"]) for found in tried.values()))
@@ -330,7 +330,7 @@ def in_quarters(names):
 @pytest.mark.parametrize("names", in_quarters(NAMES), ids=lambda names: names[0])
 def test_bounded(names, record_property, tmp_path):
     "Some seconds of each target."
-    told(run.fuzz(names, SECONDS, "own", SEED, tmp_path), record_property)
+    record_without_faults(run.fuzz(names, SECONDS, "own", SEED, tmp_path), record_property)
 
 
 @pytest.mark.one_in(2)
@@ -339,14 +339,16 @@ def test_bounded(names, record_property, tmp_path):
 def test_bounded_by_lines_reached(name, record_property, tmp_path):
     "The same, led by the lines that inputs reach."
     pytest.importorskip("atheris")
-    told(run.fuzz([name], SECONDS, "atheris", SEED, tmp_path), record_property)
+    record_without_faults(run.fuzz([name], SECONDS, "atheris", SEED, tmp_path), record_property)
 
 
 @pytest.mark.slow
 def test_bounded_with_checked_kernels(record_property, tmp_path):
     "No kernel reads or writes outside its arrays."
     pytest.importorskip("numba")
-    told(run.fuzz(list(CHECKED), SECONDS, "own", SEED + 1, tmp_path, checked=True), record_property)
+    record_without_faults(
+        run.fuzz(list(CHECKED), SECONDS, "own", SEED + 1, tmp_path, checked=True), record_property
+    )
 
 
 @pytest.mark.soak
@@ -356,4 +358,4 @@ def test_long(name, checked, record_property, tmp_path):
     "The full form."
     kept = Path(os.environ.get("SUBWORD_NB_CRASHES", tmp_path))
     engine = "atheris" if not checked and importlib.util.find_spec("atheris") else "own"
-    told(run.fuzz([name], max(SECONDS, 60), engine, SEED, kept, checked), record_property)
+    record_without_faults(run.fuzz([name], max(SECONDS, 60), engine, SEED, kept, checked), record_property)

@@ -97,8 +97,8 @@ def test_it_satisfies_settings(python, system):
 
 def test_settings_ask_for_what_can_be_locked():
     module = maker()
-    told = module.settings()
-    assert {f"{e}_requirements" for e in module.EXTRAS} <= set(told)
+    options = module.settings()
+    assert {f"{e}_requirements" for e in module.EXTRAS} <= set(options)
     names = [Requirement(r).name for r in module.wanted()]
     assert {
         "numpy",
@@ -111,4 +111,4 @@ def test_settings_ask_for_what_can_be_locked():
         "fsspec",
         "huggingface_hub",
     } <= set(names)
-    assert PYTHONS[0] == told["min_python"]
+    assert PYTHONS[0] == options["min_python"]

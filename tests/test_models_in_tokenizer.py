@@ -1,4 +1,4 @@
-"""WordPiece and Unigram behind the tokenizer: real vocabularies, saved files in the peers' hands, chance and its laws."""
+"""WordPiece and Unigram behind the tokenizer: real vocabularies, saved files read by the peers, and sampling with its probabilities."""
 
 import json
 import math
@@ -191,11 +191,11 @@ def test_best_splits_and_draws_of_a_text():
         total = sum(weights)
         entropy = -sum(w / total * math.log(w / total) for w in weights)
         assert math.isclose(tok.entropy(text, alpha=alpha), entropy, rel_tol=1e-9)
-    chance = {tuple(s.ids): 0.3 * s.score for s in every}
-    total = math.log(sum(map(math.exp, chance.values())))
+    log_weight = {tuple(s.ids): 0.3 * s.score for s in every}
+    total = math.log(sum(map(math.exp, log_weight.values())))
     for seed in range(50):
         drawn = tok.sample(text, alpha=0.3, seed=seed)
-        assert math.isclose(drawn.score, chance[tuple(drawn.ids)] - total, rel_tol=1e-9)
+        assert math.isclose(drawn.score, log_weight[tuple(drawn.ids)] - total, rel_tol=1e-9)
         few = tok.sample(text, alpha=0.3, nbest_size=5, seed=seed)
         assert few.ids in [s.ids for s in every[:5]]
 

@@ -206,13 +206,13 @@ def test_ends_by_naming_the_next(nb):
 @pytest.mark.parametrize("path", MODULES, ids=dotted)
 def test_module_opens_with_a_docstring_and_imports(path):
     source = path.read_text(encoding="utf-8")
-    tree, late, begun = ast.parse(source), [], False
+    tree, misplaced, begun = ast.parse(source), [], False
     assert (ast.get_docstring(tree) or "").strip(), "no module docstring"
     for node in tree.body:
         begun |= isinstance(node, (ast.FunctionDef, ast.ClassDef))
         if begun and isinstance(node, (ast.Import, ast.ImportFrom)):
-            late.append(f"line {node.lineno}: {ast.unparse(node)}")
-    assert not late, f"imports after definitions: {late}"
+            misplaced.append(f"line {node.lineno}: {ast.unparse(node)}")
+    assert not misplaced, f"imports after definitions: {misplaced}"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=dotted)

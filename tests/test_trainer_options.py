@@ -565,7 +565,7 @@ def test_a_model_file_says_how_training_divided(tmp_path, algorithm, options):
         **options,
     )
 
-    def told(tok):
+    def saved_options(tok):
         return {
             k: Tokenizer.load(tok.save(tmp_path / "t.model")).inspect()["source"]["trainer_spec"].get(k)
             for k in names
@@ -573,16 +573,22 @@ def test_a_model_file_says_how_training_divided(tmp_path, algorithm, options):
 
     wanted = {k: options.get(k, False) for k in names}
     assert (
-        tok.source == tok.inspect()["source"] == wanted == told(tok) == told(pickle.loads(pickle.dumps(tok)))
+        tok.source
+        == tok.inspect()["source"]
+        == wanted
+        == saved_options(tok)
+        == saved_options(pickle.loads(pickle.dumps(tok)))
     )
     assert tok == pickle.loads(pickle.dumps(tok)) == Tokenizer.load(tok.save(tmp_path / "t.json"))
-    assert told(tok.train_new(MIXED, vocab_size=70, split_digits=True)) == {
+    assert saved_options(tok.train_new(MIXED, vocab_size=70, split_digits=True)) == {
         "split_digits": True,
         "split_by_unicode_script": False,
     }
     if algorithm == "char_bpe":
-        assert told(tok.truncate(len(tok.piece2id) - 1)) == wanted
-        assert told(tok.extend(MIXED, vocab_size=len(tok.piece2id) + 1)) == dict.fromkeys(names, False)
+        assert saved_options(tok.truncate(len(tok.piece2id) - 1)) == wanted
+        assert saved_options(tok.extend(MIXED, vocab_size=len(tok.piece2id) + 1)) == dict.fromkeys(
+            names, False
+        )
 
 
 def test_only_words_with_marks_remember_how_training_divided():
@@ -595,7 +601,7 @@ def test_only_words_with_marks_remember_how_training_divided():
 @pytest.mark.peers
 @pytest.mark.parametrize("name", ["split_digits", "split_by_unicode_script", "treat_whitespace_as_suffix"])
 def test_the_fields_are_sentencepieces(spm, tmp_path, name):
-    "What its trainer was told is read by name, and a file written here is read by it."
+    "The options of its trainer are read by name, and a file written here is read by it."
     lines = ["".join(random.Random(k).choices("abcdefgh12 ", k=30)) for k in range(200)]
     for value in (True, False):
         proto = read_model_proto(sp_file(spm, lines, vocab_size=40, **{name: value}))

@@ -125,9 +125,9 @@ def test_symbols_of_the_development_set_are_in_the_vocabulary():
 
 def test_pretokens_that_are_too_long_are_said_to_be_left_out():
     corpora = {"a": ["a b a b" * 9], "b": ["c" * 100 + " b c"]}
-    with pytest.warns(UserWarning, match="left out 1 pretokens of 100 bytes from the corpus 'b'") as told:
+    with pytest.warns(UserWarning, match="left out 1 pretokens of 100 bytes from the corpus 'b'") as caught:
         Tokenizer.train(corpora, vocab_size=258, parity=Parity(), max_pretoken_bytes=50)
-    assert told[0].filename == __file__
+    assert caught[0].filename == __file__
     corpora["b"] = ["c" * 100]
     with pytest.raises(
         ValueError, match="the corpus 'b' must have pretokens of at most max_pretoken_bytes=50"

@@ -175,10 +175,12 @@ def test_why_a_piece_is_in_the_vocabulary(tmp_path):
     good("train", "a.txt", "--vocab-size", 262, "--trace", "run.npz", "-o", "tok.json", cwd=tmp_path)
     tok = Tokenizer.load(tmp_path / "tok.json")
     ask = ["explain", "-t", "tok.json", "--trace", "run.npz"]
-    told = [tok.explain_training(p, trace=str(tmp_path / "run.npz")) for p in ("ug", "Ġhug")]
-    assert good(*ask, "--piece", "ug", "--piece", "Ġhug", cwd=tmp_path) == f"{told[0]}\n\n{told[1]}\n"
-    assert json.loads(good(*ask, "--piece", "ug", "--json", cwd=tmp_path)) == told[0].to_dict()
-    assert good(*ask, "--piece", "ug", "-o", "ug.html", cwd=tmp_path) == "" and told[0].summary.split()[
+    explained = [tok.explain_training(p, trace=str(tmp_path / "run.npz")) for p in ("ug", "Ġhug")]
+    assert (
+        good(*ask, "--piece", "ug", "--piece", "Ġhug", cwd=tmp_path) == f"{explained[0]}\n\n{explained[1]}\n"
+    )
+    assert json.loads(good(*ask, "--piece", "ug", "--json", cwd=tmp_path)) == explained[0].to_dict()
+    assert good(*ask, "--piece", "ug", "-o", "ug.html", cwd=tmp_path) == "" and explained[0].summary.split()[
         0
     ] in (tmp_path / "ug.html").read_text(encoding="utf-8")
 

@@ -334,27 +334,27 @@ def test_encode_files_speaks_as_a_shell_does(folder, tmp_path):
     (tmp_path / "a.txt").write_text("hugs")
     (tmp_path / "b.txt").write_bytes(b"hug \xff")
 
-    def told(*words):
+    def output_of(*words):
         return (
             (done := run(*command, *words, cwd=tmp_path)).returncode
             and done.stderr.decode()
             or done.stdout.decode()
         )
 
-    said = told("a.txt", "b.txt")
+    said = output_of("a.txt", "b.txt")
     assert (
         "b.txt, document at byte 0 must be UTF-8, got the byte 0xff at offset 4" in said
         and "--errors replace" in said
         and "continues from ids.npy.partial" in said
         and "--restart" in said
     )
-    assert "--restart" in told("a.txt") and "resume" not in told("a.txt")
+    assert "--restart" in output_of("a.txt") and "resume" not in output_of("a.txt")
     (tmp_path / "b.txt").write_bytes(b"pugs")
-    assert "continued from an earlier run" in told("a.txt", "b.txt")
-    assert "already complete" in told("a.txt", "b.txt")
-    assert "add --overwrite to replace it" in told("a.txt")
-    assert "--dtype must be uint16, uint32, or leave it out" in told("a.txt", "--dtype", "int8")
-    assert '--separator must have at least one byte, got none; pass one such as "\\n"' in told(
+    assert "continued from an earlier run" in output_of("a.txt", "b.txt")
+    assert "already complete" in output_of("a.txt", "b.txt")
+    assert "add --overwrite to replace it" in output_of("a.txt")
+    assert "--dtype must be uint16, uint32, or leave it out" in output_of("a.txt", "--dtype", "int8")
+    assert '--separator must have at least one byte, got none; pass one such as "\\n"' in output_of(
         "a.txt", "--separator", ""
     )
 

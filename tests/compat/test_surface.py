@@ -143,7 +143,7 @@ def names_differ(theirs, ours, wrong=None):
     return bad or None
 
 
-def lacking(name, theirs, ours):
+def missing_names(name, theirs, ours):
     return {f"{name}.{n}" for n in public(theirs) - public(ours)}
 
 
@@ -153,7 +153,7 @@ def test_classes_have_the_names_of_the_library(module):
     pytest.importorskip(module.split(".")[0], reason="the peer tests need the extra 'peers'")
     missing = set()
     for name, theirs, ours in classes(module, MODULES[module]):
-        missing |= lacking(name, theirs, ours)
+        missing |= missing_names(name, theirs, ours)
     assert missing <= set(ABSENT), sorted(missing - set(ABSENT))
 
 
@@ -194,7 +194,7 @@ def test_the_surface_of_transformers(name):
     library = pytest.importorskip("transformers")
     theirs = getattr(library, name)
     ours = getattr(importlib.import_module("subword_nb.compat.transformers"), name)
-    missing = lacking(name, theirs, ours)
+    missing = missing_names(name, theirs, ours)
     assert missing <= set(ABSENT), sorted(missing - set(ABSENT))
     found = {
         f"{name}.{n}": differs(getattr(theirs, n), getattr(ours, n)) for n in public(theirs) & public(ours)
@@ -210,10 +210,10 @@ def test_the_table_of_differences_is_needed():
     found = set()
     for module, ours in MODULES.items():
         for name, a, b in classes(module, ours):
-            found |= lacking(name, a, b)
+            found |= missing_names(name, a, b)
     library, face = (importlib.import_module(m) for m in ("transformers", "subword_nb.compat.transformers"))
     for name in OF_TRANSFORMERS:
-        found |= lacking(name, getattr(library, name), getattr(face, name))
+        found |= missing_names(name, getattr(library, name), getattr(face, name))
     assert set(ABSENT) <= found, sorted(set(ABSENT) - found)
     assert set(OTHER) <= other_parameters(), sorted(set(OTHER) - other_parameters())
 

@@ -455,11 +455,11 @@ print(upper(1), upper.plain(1), jit.numba_fits())
 """
 
 
-@pytest.mark.parametrize("lacking", ANOTHER_NUMBA)
-def test_another_numba_compiles_in_its_own_way(tmp_path, lacking):
+@pytest.mark.parametrize("difference", ANOTHER_NUMBA)
+def test_another_numba_compiles_in_its_own_way(tmp_path, difference):
     pytest.importorskip("numba")
     done = subprocess.run(
-        [sys.executable, "-c", f"{LOADED}\n{ANOTHER_NUMBA[lacking]}\n{ADDS_AND_MULTIPLIES}"],
+        [sys.executable, "-c", f"{LOADED}\n{ANOTHER_NUMBA[difference]}\n{ADDS_AND_MULTIPLIES}"],
         env={**os.environ, "SUBWORD_NB_CACHE": str(tmp_path), "SUBWORD_NB_JIT": "1", "SUBWORD_NB_QUIET": "1"},
         capture_output=True,
         text=True,
@@ -467,5 +467,5 @@ def test_another_numba_compiles_in_its_own_way(tmp_path, lacking):
     assert done.returncode == 0, done.stderr
     *found, fits = done.stdout.split()
     assert found == ["42", "42"]
-    if lacking in ("lowering", "library", "passes", "typing"):
+    if difference in ("lowering", "library", "passes", "typing"):
         assert fits == "False"

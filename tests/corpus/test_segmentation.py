@@ -236,9 +236,9 @@ def whole(tok, text):
             continue
         part = Aligned(text).slice(a, b)
         part = c.norm.align(part) if c.norm else part
-        for x, y, late in c.normalized_added.spans(part.text):
-            if late is not None:
-                ids.append(c.ids[late.content])
+        for x, y, token in c.normalized_added.spans(part.text):
+            if token is not None:
+                ids.append(c.ids[token.content])
                 continue
             ids += [i for p in c.pre.split_aligned(part.slice(x, y)) for i in c.model.encode(p.text)]
     return ids

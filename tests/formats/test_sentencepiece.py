@@ -108,7 +108,7 @@ def sp():
 
 
 def text(rng):
-    "A text of words, of spaces of every kind, and of what is odd."
+    "A text of words, of spaces of every kind, and of what is unusual."
     kind = rng.random()
     if kind < 0.35:
         return " ".join(rng.choice(WORDS) for _ in range(rng.randrange(12)))

@@ -341,7 +341,7 @@ def refused() -> dict:
     swapped = dict(model.piece2id)
     first, second = (x + y for x, y in model.merges[:2])
     swapped[first], swapped[second] = swapped[second], swapped[first]
-    lacking = {p: i for p, i in model.piece2id.items() if p != to_visible(b"\x00")}
+    without_zero = {p: i for p, i in model.piece2id.items() if p != to_visible(b"\x00")}
     return {
         "dropout": (
             change(dropout=0.1),
@@ -359,7 +359,10 @@ def refused() -> dict:
             change(merges=[*rest]),
             "got none for 'a' and 'b', which make 'ab'; save as tokenizer.json",
         ),
-        "a byte less": (change(piece2id=lacking), 'got none for 1, such as 0x00; train with algorithm="bpe"'),
+        "a byte less": (
+            change(piece2id=without_zero),
+            'got none for 1, such as 0x00; train with algorithm="bpe"',
+        ),
         "a piece no byte": (
             change(piece2id=model.piece2id | {"日": 999}),
             "pieces must spell bytes for tiktoken, got one that does not",
@@ -462,15 +465,17 @@ def test_published_encodings_are_tiktokens(cache):
         openai_public.ENCODING_CONSTRUCTORS
     )
     for name, make in openai_public.ENCODING_CONSTRUCTORS.items():
-        told, ours = make(), PUBLISHED[name]
-        assert (told["pat_str"], told["special_tokens"]) == (
+        theirs, ours = make(), PUBLISHED[name]
+        assert (theirs["pat_str"], theirs["special_tokens"]) == (
             tiktoken_format.PATTERNS[ours.pattern],
             ours.special_tokens,
         ), name
         assert (
-            ours.n_vocab == tiktoken.get_encoding(name).n_vocab == told.get("explicit_n_vocab", ours.n_vocab)
+            ours.n_vocab
+            == tiktoken.get_encoding(name).n_vocab
+            == theirs.get("explicit_n_vocab", ours.n_vocab)
         )
-        assert published_ranks(name, download=False) == told["mergeable_ranks"], name
+        assert published_ranks(name, download=False) == theirs["mergeable_ranks"], name
 
 
 def check_like_tiktoken(tok, theirs, name, n):

@@ -1,4 +1,4 @@
-"""Tokenizers out of bytes: every model, with the odd vocabularies and options that files may hold."""
+"""Tokenizers out of bytes: every model, with the unusual vocabularies and options that files may contain."""
 
 from inputs import Choices
 

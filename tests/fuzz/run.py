@@ -122,13 +122,13 @@ class Guard:
 
     def tell(self, done: bool = False):
         "How far it is, for the parent; its file is replaced at once."
-        told = {
+        progress = {
             "inputs": self.inputs,
             "longest": round(self.longest, 3),
             "memory": round(self.most, 3),
             "done": done,
         }
-        (self.folder / ".counted").write_text(json.dumps(told))
+        (self.folder / ".counted").write_text(json.dumps(progress))
         os.replace(self.folder / ".counted", self.folder / f"{self.name}.counted")
 
 
@@ -161,15 +161,15 @@ def own_loop(name: str, seconds: float, seed: int, folder: Path, reached: int):
 
     guard, seeds = prepared(name, folder)
     rng, pool = random.Random(zlib.crc32(name.encode()) + seed + 7919 * reached), seeds or [b""]
-    end, told = time.monotonic() + seconds, 0.0
+    end, reported = time.monotonic() + seconds, 0.0
     for data in [b"", *seeds] if not reached else []:
         guard(data)
     while time.monotonic() < end:
         guard(
             mutated(rng.choice(pool), rng, seeds) if rng.random() < 0.9 else rng.randbytes(rng.randrange(400))
         )
-        if time.monotonic() > told + 1:
-            told = time.monotonic()
+        if time.monotonic() > reported + 1:
+            reported = time.monotonic()
             guard.tell()
     guard.tell(done=True)
 
@@ -337,14 +337,14 @@ def fuzz(
                 reached,
                 checked,
             )
-            told = {n: json.loads(p.read_text()) for n in left if (p := place / f"{n}.counted").exists()}
-            for n, counted in told.items():
+            progress = {n: json.loads(p.read_text()) for n in left if (p := place / f"{n}.counted").exists()}
+            for n, counted in progress.items():
                 tried[n]["inputs"] += counted["inputs"]
                 tried[n]["longest"], tried[n]["memory"] = (
                     max(tried[n]["longest"], counted["longest"]),
                     max(tried[n]["memory"], counted["memory"]),
                 )
-            done = [n for n in told if told[n]["done"] or code == 0]
+            done = [n for n in progress if progress[n]["done"] or code == 0]
             name = next((n for n in left if n not in done), None)
             slow = code < 0 and -code in (getattr(signal, "SIGPROF", None), getattr(signal, "SIGALRM", None))
             if (
@@ -357,7 +357,7 @@ def fuzz(
             again = (
                 code
                 and name
-                and name in told
+                and name in progress
                 and name == left[0]
                 and len(tried[name]["faults"]) < most
                 and (reached == 0 or time.monotonic() < end)

@@ -397,7 +397,7 @@ def encode_unigram(data):
 
 @target
 def encode_made(data):
-    "Tokenizers with odd vocabularies and options, see `made`."
+    "Tokenizers with unusual vocabularies and options, see `made`."
     c = Choices(data[:320])
     tok = made.some_tokenizer(c)
     for _ in range(2):

@@ -246,7 +246,7 @@ def test_normalized_tokens_as_in_hugging_face(name):
             theirs_with(tokenizers, tokens, normalizer),
             {t.content: i for i, t in enumerate(tokens, 1)},
         )
-        raw, late = (
+        raw, in_normalized = (
             AddedFinder(t for t in tokens if not t.normalized),
             AddedFinder((t for t in tokens if t.normalized), spell=normalizer.normalize_str),
         )
@@ -258,7 +258,7 @@ def test_normalized_tokens_as_in_hugging_face(name):
                 else:
                     ours += [
                         ids[t.content] if t else 0
-                        for *_, t in late.spans(normalizer.normalize_str(text[a:b]))
+                        for *_, t in in_normalized.spans(normalizer.normalize_str(text[a:b]))
                     ]
             expected = answer(theirs, text)
             assert expected is None or ours == [i for i, _ in expected], (tokens, text)
@@ -274,18 +274,18 @@ def test_empty_spellings_as_in_hugging_face():
     for _ in range(300):
         contents = ["s", *rng.sample(["a", " ", "b", "<"], rng.randrange(4))]
         tokens = [AddedToken(c, flag(), flag(), flag(), True, flag()) for c in contents]
-        theirs, late, ids = (
+        theirs, in_normalized, ids = (
             theirs_with(tokenizers, tokens, normalizer),
             AddedFinder(tokens, spell=normalizer.normalize_str),
             {t.content: i for i, t in enumerate(tokens, 1)},
         )
-        assert "" in late.tokens
+        assert "" in in_normalized.tokens
         for _ in range(6):
             text = "".join(rng.choices(["a", "b", " ", " ", "<a>", "<", "-"], k=rng.randrange(9)))
             expected = answer(theirs, text)
             assert (
                 expected is None
-                or [(ids[t.content] if t else 0, (a, b)) for a, b, t in late.spans(text)] == expected
+                or [(ids[t.content] if t else 0, (a, b)) for a, b, t in in_normalized.spans(text)] == expected
             ), (tokens, text)
 
 

@@ -185,17 +185,17 @@ def test_pad():
 
 
 @pytest.mark.peers
-@pytest.mark.parametrize("growing", [True, False])
-def test_merge(growing):
+@pytest.mark.parametrize("growing_offsets", [True, False])
+def test_merge(growing_offsets):
     T = pytest.importorskip("tokenizers")
     rng = random.Random(4)
     for _ in range(500):
         parts = [random_encoding(rng, 4, rng.choice([0, 1, 2])) for _ in range(rng.randint(0, 3))]
-        assert read(T.Encoding.merge([theirs(e) for e in parts], growing)) == state(
-            merge_encodings(parts, growing_offsets=growing)
+        assert read(T.Encoding.merge([theirs(e) for e in parts], growing_offsets)) == state(
+            merge_encodings(parts, growing_offsets=growing_offsets)
         )
-        assert Encoding.merge(parts, growing_offsets=growing) == merge_encodings(
-            parts, growing_offsets=growing
+        assert Encoding.merge(parts, growing_offsets=growing_offsets) == merge_encodings(
+            parts, growing_offsets=growing_offsets
         )
     parts = [random_encoding(rng, 4), random_encoding(rng, 4)]
     assert read(T.Encoding.merge([theirs(e) for e in parts])) == state(Encoding.merge(parts))

@@ -555,7 +555,7 @@ def test_cutting_before_a_space():
             Sequence([Replace(r"\s+", " ", True), NFC()]),
         )
     ] == [True, False, True]
-    told = {
+    splits = {
         n: n.splits_at_space
         for n in (
             Strip(),
@@ -575,7 +575,7 @@ def test_cutting_before_a_space():
             Sequence([Replace(" ", "a"), Replace("aa", "b")]),
         )
     }
-    assert [*told.values()] == [False] * 7 + [True] * 7 + [False]
+    assert [*splits.values()] == [False] * 7 + [True] * 7 + [False]
 
 
 def files():

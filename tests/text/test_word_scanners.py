@@ -467,7 +467,7 @@ ODD_WORDS = [
 
 
 def odd_strings(n, seed):
-    "Runs of odd characters, with and without words, capitals and spaces between."
+    "Runs of unusual characters, with and without words, capitals and spaces between."
     rng = fresh(seed)
 
     def run():

@@ -748,7 +748,7 @@ def test_functions_that_say_too_little_are_refused():
     def bare(x):
         "A docstring."
 
-    def odd(x: set[int]):
+    def with_set(x: set[int]):
         """Odd.
 
         Args:
@@ -759,7 +759,7 @@ def test_functions_that_say_too_little_are_refused():
 
     for function, message in (
         (bare, "must have an annotation and a line"),
-        (odd, "must have a JSON schema, got "),
+        (with_set, "must have a JSON schema, got "),
         (silent, "must have a docstring"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -131,12 +131,12 @@ def test_a_trace_explains_every_piece(name, value, tmp_path):
     names, chose = trace.facts["names"], {None, *trace.facts["who"]}
     assert {*names} >= {*tok.piece2id} and trace.facts["pieces"] == [*tok.piece2id]
     for piece in rng.sample([*tok.piece2id], 12) + [names[i] for i in trace.arrays["event_piece"][-3:]]:
-        told = tok.explain_training(piece, trace=path)
-        assert told.to_dict()["summary"] and str(told) and told._repr_html_()
-        if told.kind != "merge":
-            assert told.kind == ("special" if piece == "<s>" else "alphabet")
+        explained = tok.explain_training(piece, trace=path)
+        assert explained.to_dict()["summary"] and str(explained) and explained._repr_html_()
+        if explained.kind != "merge":
+            assert explained.kind == ("special" if piece == "<s>" else "alphabet")
             continue
-        f = told.facts
+        f = explained.facts
         assert merged[f["step"]] and f["count"] == trace.arrays["worth"][f["step"]] and f["who"] in chose
         assert (f["order"][0]["left"], f["order"][0]["right"]) == (f["left"], f["right"])
         assert f["left"] + f["right"] == f["piece"] == piece and f["kept"] == (piece in tok.piece2id)

@@ -74,8 +74,8 @@ def test_a_trace_explains_what_was_selected_and_what_fell(corpus, tmp_path):
     trace = tok.training.trace
     assert load_trace(path) == trace
     seeds, uses = trace.facts["seeds"], trace.arrays["uses"]
-    told = {p: explain_training(tok, p, trace=path) for p in seeds if len(p) > 1}
-    for piece, found in told.items():
+    explained = {p: explain_training(tok, p, trace=path) for p in seeds if len(p) > 1}
+    for piece, found in explained.items():
         f = found.to_dict()
         assert found.kind == "used" and str(found) == f["summary"] and found._repr_html_()
         assert f["uses"] == uses[:, seeds.index(piece)].tolist()
@@ -84,7 +84,7 @@ def test_a_trace_explains_what_was_selected_and_what_fell(corpus, tmp_path):
         assert (f["rank"] is None) == (0 in f["uses"]) == ("no best segmentation" in f["summary"])
     assert {"It fell in pass", "It was selected", "It was not selected"} <= {
         part
-        for found in told.values()
+        for found in explained.values()
         for part in ("It fell in pass", "It was selected", "It was not selected")
         if part in found.summary
     }
