@@ -129,7 +129,7 @@ def test_without_a_zstandard_package_it_says_what_to_install(tmp_path, monkeypat
 @pytest.mark.parametrize("kind", [*PACK, ".zst"])
 def test_chunks_are_those_of_documents(tmp_path, kind):
     rng = random.Random(1)
-    text = "".join(rng.choice(["word ", "wörd\n", "東京 ", "\n\n", "  x", "9\n"]) for _ in range(700_000))
+    text = "".join(rng.choices(["word ", "wörd\n", "東京 ", "\n\n", "  x", "9\n"], k=700_000))
     data = text.encode()
     p = write(
         tmp_path / f"a.txt{kind}",
@@ -156,9 +156,7 @@ def test_hard_texts_are_cut_as_documents_cuts(tmp_path, monkeypatch, text, quick
 def test_bad_bytes_are_treated_as_documents_treats_them(tmp_path, errors):
     rng = random.Random(2)
     for n in range(40):
-        data = "".join(
-            rng.choice("a é東\n") for _ in range(rng.randrange(2_200_000 if n < 4 else 40))
-        ).encode()
+        data = "".join(rng.choices("a é東\n", k=rng.randrange(2_200_000 if n < 4 else 40))).encode()
         at = rng.randrange(len(data) + 1)
         p = write(
             tmp_path / "a.txt",
