@@ -13,6 +13,7 @@ import configparser
 import json
 import multiprocessing
 import os
+import re
 import sys
 import tempfile
 import time
@@ -62,6 +63,18 @@ def skip_flags() -> set[str]:
     return setting("tst_flags")
 
 
+def kernel_module(nb) -> str:
+    "The module of a notebook with kernels, if its cells are exported as they are: by this name they are found in the library."
+    sources = [cell.source for cell in nb.cells if cell.cell_type == "code"]
+    if not any("\n@entry(" in source for source in sources):
+        return ""
+    name = re.search(r"^#\| default_exp (\S+)", "\n".join(sources), re.M)[1]
+    written = ROOT.joinpath("subword_nb", *name.split(".")).with_suffix(".py").read_text(encoding="utf-8")
+    exported = [s for s in sources if re.search(r"^#\| ?export", s, re.M) and "from subword_nb" not in s]
+    cells = [re.sub(r"^#\|.*\n", "", s, flags=re.M).strip() for s in exported]
+    return f"subword_nb.{name}" if all(cell in written for cell in cells) else ""
+
+
 def compare_lists_at_once():
     "`test_eq` looks at each element of a list in Python, some 10 µs each; lists that are equal for Python need no second look."
     import fastcore.test
@@ -102,6 +115,8 @@ def execute(path: Path, flags: set[str] = frozenset()) -> tuple[str, str]:
         return False
 
     shell = CaptureShell(path)
+    if module := kernel_module(nb):
+        shell.user_ns["__name__"] = module
     old = Path.cwd()
     os.chdir(path.parent)
     try:
