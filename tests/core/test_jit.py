@@ -455,7 +455,13 @@ print(upper(1), upper.plain(1), jit.numba_fits())
 """
 
 
-@pytest.mark.parametrize("difference", ANOTHER_NUMBA)
+@pytest.mark.parametrize(
+    "difference",
+    [
+        name if name in ("lowering", "compiler") else pytest.param(name, marks=pytest.mark.slow)
+        for name in ANOTHER_NUMBA
+    ],
+)
 def test_another_numba_compiles_in_its_own_way(tmp_path, difference):
     pytest.importorskip("numba")
     done = subprocess.run(
