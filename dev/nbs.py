@@ -75,18 +75,19 @@ def kernel_module(nb) -> str:
     return f"subword_nb.{name}" if all(cell in written for cell in cells) else ""
 
 
-def compare_lists_at_once():
-    "`test_eq` looks at each element of a list in Python, some 10 µs each; lists that are equal for Python need no second look."
+def compare_at_once():
+    "`test_eq` looks at each element of a list or of bytes in Python, some 10 µs each; what is equal for Python needs no second look."
     import fastcore.test
 
     elementwise = fastcore.test.equals
 
     def equals(a, b):
         try:
-            at_once = type(a) is type(b) and type(a) in (list, tuple) and a == b
+            if type(a) is type(b) and (a == b) is True:  # for arrays this is an array
+                return True
         except ValueError:  # lists of arrays
-            at_once = False
-        return at_once is True or elementwise(a, b)
+            pass
+        return elementwise(a, b)
 
     fastcore.test.equals = equals
 
@@ -102,7 +103,7 @@ def execute(path: Path, flags: set[str] = frozenset()) -> tuple[str, str]:
     from nbdev.clean import clean_nb
     from nbdev.process import extract_directives
 
-    compare_lists_at_once()
+    compare_at_once()
     nb = read_nb(path)
 
     def skip(cell) -> bool:
