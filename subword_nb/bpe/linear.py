@@ -90,8 +90,8 @@ def trained_rules(
     merges = [tuple(pair) for pair in merges]
     made = {}
     for rank, (a, b) in enumerate(merges):
-        late = [p for p in (a, b) if len(p) > 1 and p not in made]
-        if late or a + b in made:
+        undefined = [p for p in (a, b) if len(p) > 1 and p not in made]
+        if undefined or a + b in made:
             raise ValueError(
                 f"merges must make every piece once, of pieces made before, got {(a, b)!r} as rule {rank}; "
                 "use bpe_encode, which takes any rules"

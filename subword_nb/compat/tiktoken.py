@@ -318,9 +318,9 @@ class Encoding:
             allowed = self.special_tokens_set
         if isinstance(disallowed, str) and disallowed == "all":
             disallowed = self.special_tokens_set - allowed
-        barred = _any_of(frozenset(disallowed or ()))
-        for text in texts if barred else ():
-            found = barred.search(text)
+        forbidden = _any_of(frozenset(disallowed or ()))
+        for text in texts if forbidden else ():
+            found = forbidden.search(text)
             if found:
                 raise_disallowed_special_token(found.group())
         if not isinstance(allowed, (set, frozenset)):

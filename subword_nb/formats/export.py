@@ -716,8 +716,8 @@ def _config_notes(config):
         return []
     said = {f.name: getattr(config, f.name) for f in fields(config)}
     said["chat_templates"] = tuple(name for name, _ in config.chat_templates)
-    told = [f"{f.name}={said[f.name]!r}" for f in fields(config) if said[f.name] != f.default]
+    settings = [f"{f.name}={said[f.name]!r}" for f in fields(config) if said[f.name] != f.default]
     return [
         "the settings of tokenizer_config.json for calls and decoded text are not in the file: "
-        f"{', '.join(told)}; keep that file beside it, or save to a folder"
+        f"{', '.join(settings)}; keep that file beside it, or save to a folder"
     ]

@@ -281,7 +281,7 @@ def _by_rules(text, step):
 def _by_spaces(text, step):
     "Add a step that changes spaces; False if it is not one."
     kind = type(step)
-    late = text.front or text.escape or text.shown
+    spaces_done = text.front or text.escape or text.shown
     if kind is normalizers.Prepend and step.prepend == "▁" and not text.front:
         text.front, text.needs = True, step
     elif _adds_suffix(step) and not text.front:
@@ -292,9 +292,9 @@ def _by_spaces(text, step):
         text.runs = True
         if step.content == "▁":
             text.shown, text.needs = True, step
-    elif kind is normalizers.Strip and not late:
+    elif kind is normalizers.Strip and not spaces_done:
         text.left, text.right = text.left or step.left, text.right or step.right
-    elif kind is WhitespaceSplit and not late:
+    elif kind is WhitespaceSplit and not spaces_done:
         _then(text, _spaces())
         text.runs = text.left = text.right = text.words = True
         text.needs = step

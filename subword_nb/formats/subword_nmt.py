@@ -598,9 +598,9 @@ def _check_rules(merges):
             f"codes must list each rule once, got {' '.join(merges[twice[0]])} again as rule {twice[0]}; remove one"
         )
     for k, (a, b) in enumerate(merges):
-        if late := [s for s in (a, b) if made.get(s, -1) >= k]:
+        if undefined := [s for s in (a, b) if made.get(s, -1) >= k]:
             raise ValueError(
-                f"rule {k} must use symbols that earlier rules make, got {a} {b}, and rule {made[late[0]]} makes {late[0]!r}; "
+                f"rule {k} must use symbols that earlier rules make, got {a} {b}, and rule {made[undefined[0]]} makes {undefined[0]!r}; "
                 "put the rules in order"
             )
 

@@ -144,8 +144,8 @@ def _parts(c, text, tags, ranges, commands) -> Iterator[tuple[Aligned, str | Non
         spans = [part.span(i, i + 1) for i in range(len(part.text))]
         own = "".join("t" if not origin_ranges(tags[a:b], [OUTSIDE, UNKNOWN]) else "o" for a, b in spans)
         inner = [(a, b) for a, b in _runs(own)]
-        for a, b, late in spans_within(c.normalized_added, part.text, commands=commands, ranges=inner):
-            yield part.slice(a, b), late.content if late else None
+        for a, b, token in spans_within(c.normalized_added, part.text, commands=commands, ranges=inner):
+            yield part.slice(a, b), token.content if token else None
 
 
 def _runs(letters):

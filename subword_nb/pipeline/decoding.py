@@ -689,22 +689,22 @@ class _Runs(_Whole):
 class _Suffixes(_Whole):
     "BPEDecoder: suffixes wait until it is known whether this is the last part."
 
-    late = None  # The previous part, from its first suffix on
+    pending = None  # The previous part, from its first suffix on
 
     def push(self, chunks):
         out, suffix = [], self.decoder.suffix
         for part in self.parts(chunks):
-            if self.late is not None:
-                out.append((self.late.replace(suffix, " "), True))
+            if self.pending is not None:
+                out.append((self.pending.replace(suffix, " "), True))
             first = part[: part.find(suffix)] if suffix in part else part
-            out, self.late = [*out, (first, False)], part[len(first) :]
+            out, self.pending = [*out, (first, False)], part[len(first) :]
         return out
 
     def finish(self):
-        return [] if self.late is None else [(self.late.replace(self.decoder.suffix, ""), True)]
+        return [] if self.pending is None else [(self.pending.replace(self.decoder.suffix, ""), True)]
 
     def state(self):
-        return None if self.held or self.late else self.late is None
+        return None if self.held or self.pending else self.pending is None
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #9b8183f3
 class _Glued:

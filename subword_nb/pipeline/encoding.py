@@ -386,24 +386,24 @@ def pad_encoding(
 Encoding.pad = pad_encoding
 
 # %% ../../nbs/pipeline/04_encoding.ipynb #6829bcf1
-def _concatenated(encodings, growing):
+def _concatenated(encodings, growing_offsets):
     "The concatenation of encodings, without overflowing parts."
     columns, ranges, n = {c: [] for c in _COLUMNS}, {}, 0
     for e in encodings:
         for c, column in columns.items():
-            at = column[-1][1] if growing and n and c.startswith("offsets") else 0
+            at = column[-1][1] if growing_offsets and n and c.startswith("offsets") else 0
             column += [(start + at, end + at) for start, end in getattr(e, c)] if at else getattr(e, c)
         ranges |= {s: (n + start, n + stop) for s, (start, stop) in e.sequence_ranges.items()}
         n += len(e)
     return Encoding(**columns, sequence_ranges=ranges)
 
 
-def _join(a, b, growing):
+def _join(a, b, growing_offsets):
     "The concatenation of two encodings, with every combination of overflowing parts."
-    others = [_join(o, p, growing) for o in a.overflowing for p in (b, *b.overflowing)] + [
-        _join(a, p, growing) for p in b.overflowing
+    others = [_join(o, p, growing_offsets) for o in a.overflowing for p in (b, *b.overflowing)] + [
+        _join(a, p, growing_offsets) for p in b.overflowing
     ]
-    return replace(_concatenated([a, b], growing), overflowing=others)
+    return replace(_concatenated([a, b], growing_offsets), overflowing=others)
 
 
 def _check_combinations(encodings):

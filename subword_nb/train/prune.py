@@ -67,9 +67,9 @@ def leaf_order(
     "The order in which pruning removes pieces, with a heap."
     state = _Leaves(parents, counts, {*keep}, exact)
     while state.heap:
-        count, late, piece = heapq.heappop(state.heap)
+        count, order, piece = heapq.heappop(state.heap)
         if count != state.counts[piece]:
-            heapq.heappush(state.heap, (state.counts[piece], late, piece))
+            heapq.heappush(state.heap, (state.counts[piece], order, piece))
             continue
         state.remove(piece)
         yield piece, count

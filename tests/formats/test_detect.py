@@ -1,4 +1,4 @@
-"""Files of every kind: told by their content, opened with the ids of their own library, refused when damaged."""
+"""Files of every kind: recognized by their content, opened with the ids of their own library, refused when damaged."""
 
 import json
 import os
