@@ -201,6 +201,10 @@ def test_search_finds_and_enter_follows(page, address):
         ("speed", "bench/speed.html"),
         ("encode_batch", "reference/api.html#tok-encode_batch"),
         ("bpe", "bpe/reference.html"),
+        ("how to install", "index.html"),
+        ("migrating", "migrate/"),
+        ("em algorithm", "unigram/em.html"),
+        ("what is a token", "book/glossary.html"),
     ],
 )
 def test_search_ranks_titles_and_knows_other_words(page, address, typed, first):

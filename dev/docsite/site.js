@@ -126,6 +126,7 @@ async function loadTitles() {
   }
   return titles;
 }
+const FILLERS = new Set("a an and are can do does for how i in is it me my of on or the to use using what when why with".split(" "));
 const wordsOf = (text) => text.toLowerCase().split(/[^\p{L}\p{N}_]+/u).filter(Boolean);
 function titleScore(words, p) {
   const title = wordsOf(p.t), parts = title.flatMap((w) => w.split("_")), others = wordsOf(`${p.k} ${p.l}`), keys = wordsOf(p.k);
@@ -140,7 +141,8 @@ function titleScore(words, p) {
   return (score / words.length) * p.w + (title.length === words.length ? 1 : 0);
 }
 function byTitle(text, list) {
-  const words = wordsOf(text);
+  const typed = wordsOf(text), telling = typed.filter((w) => !FILLERS.has(w));
+  const words = telling.length ? telling : typed;
   if (!words.length) return [];
   return list.map((p) => ({ p, score: titleScore(words, p) })).filter((x) => x.score > 0).sort((a, b) => b.score - a.score);
 }
