@@ -351,6 +351,8 @@ def append_ids(
     allowed_special: str | Collection[str] = (),
 ) -> list[int]:  # The same ids, followed by those of the text
     "Append the ids of a text, without changing the earlier ones."
+    if not isinstance(text, str):
+        raise TypeError(f"text must be a str, got {type(text).__name__}; decode bytes first")
     before = list(ids)
     c = encoder_of(tok, allowed_special=allowed_special)
     text = valid_text(str.__str__(text))

@@ -323,6 +323,11 @@ def id_map(
     new: Engine,  # The tokenizer that it is to have
 ) -> IdMap:  # From the ids of `old` to those of `new`
     "The map between the ids of two tokenizers."
+    for tok in (old, new):
+        if not isinstance(tok, Engine):
+            raise ValueError(
+                f"both must be tokenizers, such as Tokenizer.load(path), got a {type(tok).__name__}"
+            )
     kinds = ["bytes" if spells_bytes(tok.pre_tokenizer) else "characters" for tok in (old, new)]
     if kinds[0] != kinds[1]:
         raise ValueError(
