@@ -222,7 +222,7 @@ function unigramPanel(reason, at, remember, word, focus) {
 }
 
 function wordlevelPanel(reason, at, remember, word) {
-  return [el("p", { class: "sw-said" }, code(word.pretoken), reason.found ? " is in the vocabulary as a whole." : " is not in the vocabulary; the unknown piece stands for it.")];
+  return [el("p", { class: "sw-said" }, code(word.pretoken), reason.found ? " is in the vocabulary as a whole." : " is not in the vocabulary; the unknown piece replaces it.")];
 }
 
 function stepsPanel(reason) {
@@ -275,7 +275,7 @@ export function render(root, data, options = {}) {
     chips[i].tabIndex = 0;
     if (focus) chips[i].focus();
     const t = tokens[i], bytes = (t.bytes ?? "").match(/../g) ?? [];
-    detail.replaceChildren(`Token ${i} is the piece `, code(t.piece), ` with the id ${t.id}; it stands for `,
+    detail.replaceChildren(`Token ${i} is the piece `, code(t.piece), ` with the id ${t.id}; it spells `,
       t.end > t.start ? `${place(t.start, t.end)} of the text` : "no character of the text", bytes.length ? `, ${bytes.length > 1 ? "bytes" : "byte"} ${bytes.slice(0, 24).join(" ")}${bytes.length > 24 ? " …" : ""} in hexadecimal` : "", t.special ? "; a special token." : ".");
   }
   function showWord(w, s) {
