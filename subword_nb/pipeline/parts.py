@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..core.limits import check_limit, current
+from ..core.limits import check_limit, current, limits_content
 from ..core.table_cache import Packed, packed, stored_value
 from .decoders import Decoder
 from .encoding import Padding, TokenizerConfig, Truncation
@@ -199,4 +199,4 @@ def prepared(
     read: Callable,  # Reads it, without an argument
 ) -> Any:  # What `read` returns; after the first time, its vocabulary is packed
     "What a file contains, read once and stored for the next process."
-    return stored_value(name, [*content, repr(current())], read, dump=parts_to_bytes, load=parts_from_bytes)
+    return stored_value(name, [*content, limits_content()], read, dump=parts_to_bytes, load=parts_from_bytes)
