@@ -258,13 +258,16 @@ def match_scanner(
 @lru_cache(32)
 def _pattern_scanner(pattern, dialect, drops):
     "The scanner of a pattern; None if there is none, or if unmatched text would have to be dropped."
-    from subword_nb.text.dfa import automaton_scanner
     from subword_nb.text.gpt_scanners import gpt_scanner, scanner_name
 
     if name := scanner_name(pattern, dialect=dialect):
         return gpt_scanner(name)
+    if drops:
+        return None
+    from subword_nb.text.dfa import automaton_scanner
+
     try:
-        return None if drops else automaton_scanner(pattern, dialect=dialect)
+        return automaton_scanner(pattern, dialect=dialect)
     except ValueError:
         return None
 
