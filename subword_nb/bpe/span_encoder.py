@@ -43,7 +43,7 @@ from ..core.jit import entry, kernel
 from ..core.records import replace
 from ..core.simd import HEAD, IdBuffer, decode_at
 from ..core.span_cache import SpanTable, encode_spans
-from ..core.table_cache import joined, packed, stored_tables, vocabulary_content
+from ..core.table_cache import Packed, joined, packed, stored_tables, vocabulary_content
 from ..corpus.segmentation import ByteSpans, DummyPrefix, SegmentationPlan, metaspace_prefix
 from ..text.nesting import flat_steps
 from ..text.protocols import Model, lookup_key, model_scores, model_vocabulary
@@ -130,7 +130,7 @@ def rules_content(
     "Everything that determines the tables of a BPE model; stored rules stay packed."
     still = packed(model, "merges")
     if still is not None and still.content[0] == "pairs":
-        rules = still.content
+        rules = [still]
     elif still is not None and still.content[1] is packed(model, "piece2id"):
         rules = ["ids"]
     elif (ids := _implied(model)) is not None:
@@ -138,7 +138,11 @@ def rules_content(
     elif (text := getattr(model.merges, "text", None)) is not None:
         rules = ["lines", len(model.merges), text]
     else:
-        rules = ["pairs", *joined([a for a, _ in model.merges]), *joined([b for _, b in model.merges])]
+        rules = [
+            Packed(
+                list, ["pairs", *joined([a for a, _ in model.merges]), *joined([b for _, b in model.merges])]
+            )
+        ]
     names = model.continuing_subword_prefix, model.end_of_word_suffix, model.unk_piece
     options = bool(model.fuse_unk), bool(model.byte_fallback), bool(model.ignore_merges)
     return [*model_vocabulary(model), *rules, *names, *options]

@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['HEAD_BYTES', 'BYTES_BYTES', 'PACKAGE', 'LOADED', 'Argument', 'parse_signature', 'flat_arguments',
-           'arrays_are_readable', 'Entry', 'Library', 'digest', 'library_at', 'is_private', 'machine', 'targets',
-           'has_v3', 'user_folder', 'library_folders', 'library', 'is_loaded', 'reload_library', 'entries_of',
-           'build_in_background', 'prepared', 'table_name']
+           'arrays_are_readable', 'Entry', 'Library', 'digest', 'checksum', 'library_at', 'is_private', 'machine',
+           'targets', 'has_v3', 'user_folder', 'library_folders', 'library', 'is_loaded', 'reload_library',
+           'entries_of', 'build_in_background', 'prepared', 'table_name']
 
 # %% ../../nbs/core/06_native.ipynb #1f6f90ec
 import ctypes
@@ -16,6 +16,7 @@ import stat
 import sys
 import threading
 import time
+import zlib
 from array import array
 from collections.abc import Callable
 from functools import cache, wraps
@@ -23,6 +24,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import processes
+
+try:
+    from _blake2 import blake2b
+except ImportError:
+    from hashlib import blake2b  # loads OpenSSL, which takes four milliseconds
 
 # %% ../../nbs/core/06_native.ipynb #e15d216a
 class Argument(NamedTuple):
@@ -286,12 +292,20 @@ class Library(NamedTuple):
 
 
 def digest(
-    data: bytes,  # Any
+    *parts: bytes,  # Any
 ) -> str:  # 64 hexadecimal digits
-    "The SHA-256 of bytes."
-    import hashlib  # importing it takes three milliseconds
+    "A cryptographic hash of bytes."
+    found = blake2b(digest_size=32)
+    for part in parts:
+        found.update(part)
+    return found.hexdigest()
 
-    return hashlib.sha256(data).hexdigest()
+
+def checksum(
+    data: Any,  # bytes, or another buffer of bytes
+) -> str:  # Its size and its CRC-32
+    "Tell whether a file that only this user can write has been damaged, or is of another version."
+    return f"{len(data)}-{zlib.crc32(data):08x}"
 
 
 def library_at(
@@ -307,13 +321,13 @@ def library_at(
             return None
         manifest = json.loads(manifest_path.read_bytes())
         for name, expected in manifest["sources"].items():
-            if digest((sources / name).read_bytes()) != expected:
+            if checksum((sources / name).read_bytes()) != expected:
                 return None
         target, file = _chosen(manifest)
         path = folder / file["name"]
         if path.parent != folder or not (trusted or is_private(path)):
             return None
-        if digest(path.read_bytes()) != file["digest"]:
+        if checksum(path.read_bytes()) != file["checksum"]:
             return None
         entries = _entries(ctypes.CDLL(str(path)), manifest["kernels"])
         return Library(entries, path, target, _tables(folder, manifest["tables"], trusted))
@@ -332,7 +346,7 @@ def is_private(
 
 
 def _chosen(manifest):
-    "The file for this processor: (target, {name, digest}); a KeyError if there is none."
+    "The file for this processor: (target, {name, checksum}); a KeyError if there is none."
     for target in targets():
         if target in manifest["files"]:
             return target, manifest["files"][target]
@@ -349,7 +363,7 @@ def _tables(folder, described, trusted):
     if path.parent != folder or not (trusted or is_private(path)):
         raise ValueError(f"{path} must be a private file of {folder}")
     data = path.read_bytes()
-    if digest(data) != described["digest"]:
+    if checksum(data) != described["checksum"]:
         raise ValueError(f"{path} must match the manifest")
     if described["unicode"] != unicodedata.unidata_version:
         return {}

@@ -461,7 +461,7 @@ def build(
                 raise CannotBuild(
                     "kernels must not raise errors, got some, which contain names of Python files"
                 )
-            files[target] = {"name": path.name, "digest": native.digest(data)}
+            files[target] = {"name": path.name, "checksum": native.checksum(data)}
         tables = _store_tables(out)
         manifest = {"files": files, "sources": _sources(), "kernels": kernels, "tables": tables}
         (out / "kernels.json").write_text(
@@ -505,7 +505,7 @@ def _store_tables(folder):
     path = folder / "tables.bin"
     path.write_bytes(data)
     version = unicodedata.unidata_version
-    return {"name": path.name, "digest": native.digest(data), "unicode": version, "arrays": arrays}
+    return {"name": path.name, "checksum": native.checksum(data), "unicode": version, "arrays": arrays}
 
 
 def _sources():
@@ -530,7 +530,7 @@ def _sources():
             ):
                 functions.append(value)
     names = {page.partition(".")[2].replace(".", "/") + ".py" for page in pages} | {"unicode_classes.txt"}
-    return {name: native.digest((native.PACKAGE / name).read_bytes()) for name in sorted(names)}
+    return {name: native.checksum((native.PACKAGE / name).read_bytes()) for name in sorted(names)}
 
 
 @cache

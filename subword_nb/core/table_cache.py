@@ -8,7 +8,6 @@ __all__ = ['MOST', 'SMALL', 'table_key', 'numbers', 'joined', 'vocabulary_conten
            'stored_text']
 
 # %% ../../nbs/core/17_table_cache.ipynb #829ebf24
-import hashlib
 import json
 import mmap
 import os
@@ -24,7 +23,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .native import PACKAGE, is_private, user_folder
+from .native import PACKAGE, checksum, digest, is_private, user_folder
 from .processes import cached_property
 
 if TYPE_CHECKING:
@@ -56,19 +55,25 @@ def _as_bytes(value):
         return value.typecode.encode(), value.tobytes()
     if hasattr(value, "tobytes"):
         return f"{value.dtype.str}{value.shape}".encode(), value.tobytes()
+    if isinstance(getattr(value, "digest", None), str):  # a `Packed` value, see below
+        return b"packed", value.digest.encode()
     raise TypeError(f"content must be texts, bytes, numbers and arrays, got {value!r}")
 
 # %% ../../nbs/core/17_table_cache.ipynb #daab67a7
 def table_key(
     name: str,  # Name of the tables
-    content: Iterable[Any],  # All that they follow from: texts, bytes, numbers, None, arrays
+    content: Iterable[Any],  # All that they follow from: texts, bytes, numbers, None, arrays, packed values
 ) -> str:  # 64 hexadecimal digits
     "The name of the file of some tables."
-    found = hashlib.sha256()
-    for kind, data in map(_as_bytes, (name, _program(), *content)):
-        found.update(b"%s %d\n" % (kind, len(data)))
-        found.update(data)
-    return found.hexdigest()
+    return _content_digest([name, _program(), *content])
+
+
+def _content_digest(content):
+    "A hash of content."
+    parts = []
+    for kind, data in map(_as_bytes, content):
+        parts += [b"%s %d\n" % (kind, len(data)), data]
+    return digest(*parts)
 
 # %% ../../nbs/core/17_table_cache.ipynb #cd1ea1ce
 def numbers(
@@ -130,8 +135,16 @@ class Packed:
         self,
         make: Callable,  # content → value, such as `vocabulary_of`
         content: Sequence,  # What it is made from
+        digest: str | None = None,  # Of the content, if it is known
     ):
         self.make, self.content = make, content
+        if digest is not None:
+            self.digest = digest
+
+    @cached_property
+    def digest(self) -> str:
+        "A hash of the content, in place of which it is part of other content."
+        return _content_digest(self.content if isinstance(self.content, list) else [self.content])
 
     @cached_property
     def value(self) -> Any:
@@ -163,11 +176,11 @@ def unpack(
     return vars(owner).setdefault(name, found.value)
 
 # %% ../../nbs/core/17_table_cache.ipynb #ac0721a5
-_ALIGNED = 64  # also the length of a digest, as hexadecimal digits
+_ALIGNED = 64  # also the number of bytes for the checksum
 
 
 def _packed(tables):
-    "Tables as the content of a file, without its digest."
+    "Tables as the content of a file, without its checksum."
     head = json.dumps([[table.dtype.str, table.shape] for table in tables]).encode() + b"\n"
     body = [head]
     size = len(head)
@@ -192,9 +205,9 @@ def _unpacked(view):
     return tables
 
 
-def _digest(data):
-    "The SHA-256 of a buffer, as a file begins with it."
-    return hashlib.sha256(data).hexdigest().encode()
+def _head(data):
+    "The beginning of a file: the checksum of the rest."
+    return checksum(data).encode().ljust(_ALIGNED)
 
 # %% ../../nbs/core/17_table_cache.ipynb #64377992
 def tables_folder() -> Path | None:  # None: nothing is stored
@@ -229,7 +242,7 @@ def _read(path):
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
             found = os.fstat(file.fileno())
         view = memoryview(data)
-        if _digest(view[_ALIGNED:]) != view[:_ALIGNED]:
+        if _head(view[_ALIGNED:]) != view[:_ALIGNED]:
             return None  # damaged
         if time.time() - found.st_mtime > _DAY:
             os.utime(path)  # it is in use
@@ -247,7 +260,7 @@ def _write(path, data):
             return
         try:
             with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(_digest(data) + data)
+                file.write(_head(data) + data)
             os.replace(new, path)
         except OSError:
             new.unlink(missing_ok=True)
@@ -286,11 +299,16 @@ def stored_tables(
     return tables
 
 
+def _size(content):
+    "The length of some content, packed values included."
+    contents = [value.content if isinstance(value, Packed) else [value] for value in content]
+    return sum(len(part) for values in contents for part in values if hasattr(part, "__len__"))
+
+
 def _path_of(name, content, least=None):
     "The file of some content; None if nothing is to be stored."
     folder = tables_folder()
-    size = sum(len(value) for value in content if hasattr(value, "__len__"))
-    if folder is None or size < (SMALL if least is None else least):
+    if folder is None or _size(content) < (SMALL if least is None else least):
         return None
     try:
         return folder / f"{table_key(name, content)}.tables"

@@ -134,7 +134,7 @@ class _Writer(pickle.Pickler):
         if hasattr(type(x), "_packed_attributes"):
             return _restored, (type(x), stored_state(x), x._packed_attributes())
         if isinstance(x, Packed):
-            return Packed, (x.make, x.content)
+            return Packed, (x.make, x.content, x.digest)
         if isinstance(x, array):
             return _numbers, (x.typecode, x.tobytes())
         return NotImplemented

@@ -314,8 +314,7 @@ def model_vocabulary(
     model: Model,  # The model
 ) -> list:  # Content for `table_key`
     "The vocabulary of a model as content of tables; a packed one stays packed."
-    still = packed(model, "piece2id")
-    return [*still.content] if still else vocabulary_content(model.piece2id)
+    return [packed(model, "piece2id") or Packed(vocabulary_of, vocabulary_content(model.piece2id))]
 
 
 def model_size(
