@@ -9,6 +9,7 @@ __all__ = ['LIMIT', 'WHOLE_TEXT', 'a_flag', 'a_flag_or_none', 'a_text', 'a_chara
 # %% ../../nbs/compat/12_hf_components.ipynb #8c529096
 import inspect
 import json
+from math import isnan
 from collections.abc import Callable
 from contextvars import ContextVar
 from itertools import islice
@@ -175,7 +176,9 @@ def shown(
     if isinstance(value, str):
         return '"' + (value[:100] + "..." if limit == 5 and len(value) > 100 else value) + '"'
     if isinstance(value, float):
-        return f"{value:.0f}" if value == int(value) and abs(value) < 1e16 else repr(value)
+        if isnan(value):
+            return "NaN"
+        return f"{value:.0f}" if value.is_integer() and abs(value) < 1e16 else repr(value)
     if isinstance(value, dict):
         entries = [f"{shown(k)}:{shown(value[k])}" for k in islice(value, limit)]
         return "{" + ", ".join(entries + ["..."] * (len(value) > limit)) + "}"

@@ -22,7 +22,7 @@ from subword_nb.compat.hf_components import (
     a_scheme,
     a_text,
 )
-from .hf_encoding import TokenizersError, checked, whole_number
+from .hf_encoding import TokenizersError, a_sequence, checked, whole_number
 from .hf_strings import call_python
 from ..pipeline import decoders
 
@@ -56,9 +56,7 @@ def texts_of(
     tokens: SequenceOf[str],  # A list or tuple of texts
 ) -> list[str]:  # The texts
     "Raise an error for anything but a list of texts."
-    if isinstance(tokens, str):
-        raise TypeError("Can't extract `str` to `Vec`")
-    return [checked(t, str) for t in checked(tokens, SequenceOf, name="Sequence")]
+    return [checked(t, str) for t in a_sequence(tokens)]
 
 # %% ../../nbs/compat/16_hf_decoders.ipynb #e0f829ed
 @dataclass(frozen=True)

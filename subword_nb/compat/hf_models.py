@@ -18,7 +18,7 @@ from typing import Any
 
 from ..bpe.model import BPE as EngineBPE
 from .hf_components import Component, Option, a_flag, a_flag_or_none, a_text, shown
-from .hf_encoding import TokenizersError, checked, ignored_option, whole_number
+from .hf_encoding import TokenizersError, a_sequence, checked, ignored_option, whole_number
 from .hf_strings import Token
 from ..formats.huggingface import BYTE_PIECES, model_from_dict
 from ..text.protocols import Token as EngineToken
@@ -100,10 +100,8 @@ def _merges(value):
 
 def _scored_pieces(value):
     "Pieces with scores, checked."
-    if isinstance(value, str):
-        raise TypeError("Can't extract `str` to `Vec`")
     found = []
-    for entry in checked(value, Sequence, name="Sequence"):
+    for entry in a_sequence(value):
         if len(checked(entry, tuple)) != 2:
             raise ValueError(f"expected tuple of length 2, but got tuple of length {len(entry)}")
         piece, score = entry

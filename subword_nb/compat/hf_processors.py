@@ -13,6 +13,7 @@ from .hf_components import Bare, Component, Components, Option, a_flag, shown
 from subword_nb.compat.hf_encoding import (
     Encoding,
     TokenizersError,
+    a_sequence,
     checked,
     engine_errors,
     wrap_encoding,
@@ -140,7 +141,7 @@ class TemplateProcessing(PostProcessor):
         special_tokens: list | None = None,
     ):
         self._begin()
-        special = dict(map(_special, [] if special_tokens is None else special_tokens))
+        special = dict(map(_special, [] if special_tokens is None else a_sequence(special_tokens)))
         steps = {"single": "$A" if single is None else single, "pair": "$A:0 $B:1" if pair is None else pair}
         self._made = _template({name: _steps(words) for name, words in steps.items()}, special)
 
@@ -180,9 +181,14 @@ class TemplateProcessing(PostProcessor):
 def _special(token):
     "A special token of a template: its name, its ids and its pieces."
     if isinstance(token, dict):
-        if len(token["ids"]) != len(token["tokens"]):
+        for part in ("id", "ids", "tokens"):
+            if part not in token:
+                raise ValueError(f"`{part}` must be specified")
+        ids = [whole_number(id, bits=32) for id in a_sequence(token["ids"])]
+        pieces = [checked(piece, str) for piece in a_sequence(token["tokens"])]
+        if len(ids) != len(pieces):
             raise TokenizersError("SpecialToken: ids and tokens must be of the same length")
-        return token["id"], {"ids": list(token["ids"]), "tokens": list(token["tokens"])}
+        return checked(token["id"], str), {"ids": ids, "tokens": pieces}
     if isinstance(token, tuple) and len(token) == 2:
         name, id = token if isinstance(token[0], str) else token[::-1]
         if isinstance(name, str) and not isinstance(id, str):
@@ -192,14 +198,14 @@ def _special(token):
 
 def _steps(words):
     "The steps of a template, (name, type id), from words."
-    if not isinstance(words, (str, list)):
-        raise TypeError("Expected Union[str, List[str]]")
+    try:
+        words = words.split(" ") if isinstance(words, str) else [checked(w, str) for w in a_sequence(words)]
+    except TypeError:
+        raise TypeError("Expected Union[str, List[str]]") from None
     steps = []
-    for word in words.split(" ") if isinstance(words, str) else words:
+    for word in words:
         try:
-            steps += processors.TemplateProcessing(
-                [checked(word, str)], (), [(word.partition(":")[0], 0)]
-            ).single
+            steps += processors.TemplateProcessing([word], (), [(word.partition(":")[0], 0)]).single
         except ValueError:
             raise ValueError(f'Cannot build Piece from string "{word}"') from None
     return tuple(steps)

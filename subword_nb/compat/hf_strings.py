@@ -162,8 +162,7 @@ class AddedToken:
         return {name: options[name] for name in order}
 
     def __setstate__(self, state):
-        state = dict(state)
-        self.__init__(state.pop("content"), **state)
+        self.__init__(**self.__getstate__() | checked(state, dict))
 
     def __reduce__(self):
         return AddedToken, (), self.__getstate__()
@@ -175,7 +174,7 @@ class AddedToken:
         return hash(self.content)
 
     def __lt__(self, other):
-        return False
+        return False if isinstance(other, AddedToken) else NotImplemented
 
     __le__ = __gt__ = __ge__ = __lt__
 

@@ -18,6 +18,7 @@ from .hf_decoders import Decoder
 from subword_nb.compat.hf_encoding import (
     Encoding,
     TokenizersError,
+    a_sequence,
     checked,
     encoding_of_ids,
     engine_errors,
@@ -127,11 +128,7 @@ def _are_lists(rows):
 
 def _entries(value):
     "The entries of a batch."
-    if isinstance(value, str):
-        raise TypeError("Can't extract `str` to `Vec`")
-    if not _is_list(value):
-        checked(value, Sequence, name="Sequence")
-    return list(value)
+    return list(a_sequence(value))
 
 
 def _place_of(c, text, *, dropout_rng=None):
@@ -161,7 +158,7 @@ def _texts_of(iterator):
     "The texts of an iterator over texts, or lists of texts."
     for item in iterator:
         if isinstance(item, str):
-            yield item
+            yield checked(item, str)
         else:
             for text in item:
                 yield checked(text, str)
@@ -592,10 +589,7 @@ class Tokenizer:
         skip_special_tokens: bool = True,  # Leave special tokens out
     ) -> str:  # The text
         "The text of ids."
-        if isinstance(ids, str):
-            raise TypeError("Can't extract `str` to `Vec`")
-        if not _is_list(ids):
-            checked(ids, Sequence, name="Sequence")
+        a_sequence(ids)
         skip = checked(skip_special_tokens, bool)
         engine = self._decoding_engine()
         if engine is not None:
@@ -870,11 +864,7 @@ class Tokenizer:
         trainer: Trainer | None = None,  # How the model is trained; None: its trainer with its defaults
     ):
         "Train the model on files."
-        if isinstance(files, str):
-            raise TypeError("Can't extract `str` to `Vec`")
-        if not _is_list(files):
-            checked(files, Sequence, name="Sequence")
-        self._train(_lines([checked(path, str) for path in files]), trainer)
+        self._train(_lines([checked(path, str) for path in a_sequence(files)]), trainer)
 
     def train_from_iterator(
         self,
@@ -883,6 +873,8 @@ class Tokenizer:
         length: int | None = None,  # Number of texts, for a progress bar
     ):
         "Train the model on texts."
+        if length is not None:
+            whole_number(length)
         self._train(_texts_of(iter(iterator)), trainer)
 
     def counted(
@@ -896,8 +888,8 @@ class Tokenizer:
         if trainer is not None:
             checked(trainer, Trainer)
         trainer = self._model.get_trainer() if trainer is None else trainer
+        counts = counted(texts, self._normalizer, self._pre_tokenizer)
         with engine_errors():
-            counts = counted(texts, self._normalizer, self._pre_tokenizer)
             tokens = trainer.learn(self._model, counts)
         self._made_from = ()
         self.add_special_tokens(tokens)

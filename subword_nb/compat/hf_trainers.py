@@ -13,8 +13,8 @@ from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import Any
 
-from .hf_components import Bare, Component, Option, a_flag, briefly, shown
-from .hf_encoding import TokenizersError, checked, ignored_option, whole_number
+from .hf_components import Bare, Component, Option, a_character, a_flag, briefly, shown
+from .hf_encoding import TokenizersError, a_sequence, checked, ignored_option, whole_number
 from subword_nb.compat.hf_models import (
     BPE,
     Model,
@@ -134,9 +134,17 @@ def _special_tokens(tokens):
 
 def _alphabet(texts):
     "The first character of each text, once each."
-    if isinstance(texts, str):
-        raise TypeError("Can't extract `str` to `Vec`")
-    return list(dict.fromkeys(checked(t, str)[0] for t in checked(texts, Sequence, name="Sequence") if t))
+    return list(dict.fromkeys(checked(t, str)[0] for t in a_sequence(texts) if t))
+
+
+class _AlphabetOption(Option):
+    "Characters, of which the constructor takes the first of each text."
+
+    def __init__(self):
+        super().__init__(_alphabet, [])
+
+    def __set__(self, component, value):
+        super().__set__(component, [a_character(c) for c in a_sequence(value)])
 
 
 _FORMATS = {"indicatif": "Indicatif", "json": "JsonLines", "silent": "Silent"}
@@ -165,7 +173,7 @@ class BpeTrainer(Trainer):
     progress_format = _FormatOption(_progress_format, "indicatif")
     special_tokens = Option(_special_tokens, [])
     limit_alphabet = Option(a_whole_number_or_none, None)
-    initial_alphabet = Option(_alphabet, [])
+    initial_alphabet = _AlphabetOption()
     continuing_subword_prefix = Option(a_text_or_none, None)
     end_of_word_suffix = Option(a_text_or_none, None)
     max_token_length = Option(a_whole_number_or_none, None)
@@ -193,7 +201,7 @@ class WordPieceTrainer(BpeTrainer):
     show_progress = Option(a_flag, True)
     special_tokens = Option(_special_tokens, [])
     limit_alphabet = Option(a_whole_number_or_none, None)
-    initial_alphabet = Option(_alphabet, [])
+    initial_alphabet = _AlphabetOption()
     continuing_subword_prefix = Option(a_text_or_none, "##")
     end_of_word_suffix = Option(a_text_or_none, None)
 
@@ -285,7 +293,7 @@ class UnigramTrainer(Trainer):
     show_progress = Option(a_flag, True)
     vocab_size = Option(whole_number, 8000)
     special_tokens = Option(_special_tokens, [])
-    initial_alphabet = Option(_alphabet, [])
+    initial_alphabet = _AlphabetOption()
 
     def __init__(
         self,

@@ -272,7 +272,40 @@ m.Unigram(byte_fallback=3)
 m.Unigram(unk_id="x")
 t.BpeTrainer(initial_alphabet="ab")
 t.BpeTrainer(progress_format="json").progress_format
-t.BpeTrainer().progress_format""".splitlines()
+t.BpeTrainer().progress_format
+t.BpeTrainer(initial_alphabet=np.array(["q"]))
+t.UnigramTrainer(initial_alphabet=np.array([1]))
+setattr(t.BpeTrainer(), "initial_alphabet", ["ab"])
+setattr(t.WordPieceTrainer(), "initial_alphabet", [""])
+setattr(t.UnigramTrainer(), "initial_alphabet", "ab")
+d.Fuse().decode(np.array(["a", "b"]))
+d.Fuse().decode(np.array([1]))
+Encoding.merge(e for e in [])
+Encoding.merge({})
+Encoding.merge(np.array([Encoding()]))
+m.Unigram([("a", float("nan")), ("b", float("-inf"))])
+AddedToken("a").__lt__(3)
+AddedToken("a") < AddedToken("b")
+AddedToken("a", lstrip=True).__setstate__({})
+AddedToken("a").__setstate__("b")
+[x := AddedToken("a", lstrip=True, special=True), x.__setstate__({"content": "b"}), x]
+q.TemplateProcessing(("a", "$A"), np.array(["$A", "$B"]), (("a", 1),))
+q.TemplateProcessing([3], ["$A", "$B"])
+q.TemplateProcessing("$A", "$A $B", "a")
+q.TemplateProcessing("$A", "$A $B", 3)
+q.TemplateProcessing("$A", "$A $B", {("a", 0)})
+q.TemplateProcessing("$A", "$A $B", [{}])
+q.TemplateProcessing("$A", "$A $B", [{"id": "a"}])
+q.TemplateProcessing("$A", "$A $B", [{"id": "a", "ids": [0]}])
+q.TemplateProcessing("a $A", "$A $B", [{"id": "a", "ids": [0, 1], "tokens": ("x", "y")}])
+q.TemplateProcessing("a $A", "$A $B", [{"id": "a", "ids": 0, "tokens": ["x"]}])
+q.TemplateProcessing("a $A", "$A $B", [{"id": "a", "ids": [0], "tokens": "x"}])
+q.TemplateProcessing("a $A", "$A $B", [{"id": 3, "ids": [0], "tokens": ["x"]}])
+Tokenizer(m.BPE()).train_from_iterator(["a"], length=1.5)
+Tokenizer(m.BPE()).train_from_iterator(["a"], length=-1)
+Tokenizer(m.BPE()).train_from_iterator(["\\ud800"])
+Tokenizer(m.BPE()).train_from_iterator([["\\ud800"]])
+Tokenizer(m.BPE()).train_from_iterator(int(s) for s in "x")""".splitlines()
 
 
 def outcome(library, expression):
@@ -290,6 +323,23 @@ def outcome(library, expression):
 @pytest.mark.parametrize("expression", SAME)
 def test_values_and_errors_are_the_same(theirs, expression):
     assert outcome(face, expression) == outcome(theirs, expression)
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyError, OSError, RuntimeError])
+def test_training_raises_the_error_of_the_iterator(error):
+    def texts():
+        yield "a b"
+        raise error("stop")
+
+    class Spaces:
+        def pre_tokenize(self, text):
+            text.split(lambda i, part: part.split(" ", "removed"))
+
+    tok = face.Tokenizer(face.models.WordLevel())
+    for pre in (None, face.pre_tokenizers.Whitespace(), face.pre_tokenizers.PreTokenizer.custom(Spaces())):
+        tok.pre_tokenizer = pre
+        with pytest.raises(error, match="stop"):
+            tok.train_from_iterator(texts())
 
 
 def test_a_text_that_names_a_file_is_a_text(tmp_path, monkeypatch):
