@@ -130,7 +130,7 @@ def rules_content(
     "Everything that determines the tables of a BPE model; stored rules stay packed."
     still = packed(model, "merges")
     if still is not None and still.content[0] == "pairs":
-        rules = [still]
+        rules: list = [still]
     elif still is not None and still.content[1] is packed(model, "piece2id"):
         rules = ["ids"]
     elif (ids := _implied(model)) is not None:
