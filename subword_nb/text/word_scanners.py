@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['WORD', 'SPACE', 'ALONE', 'OTHER', 'ONE', 'ALL', 'LAST', 'BLOCK', 'NONE', 'TWO', 'THREE', 'SAME', 'GONE', 'SPACED',
            'CONTEXTUAL', 'CHANGED', 'word_classes', 'word_starts_ref', 'class_scanner', 'whitespace_scanner',
-           'space_scanner', 'safe_scanner', 'CharMap', 'code_points', 'char_map', 'splitter_classes', 'bert_scanner',
-           'split_scanner']
+           'space_scanner', 'safe_scanner', 'CharMap', 'char_steps', 'code_points', 'char_map', 'splitter_classes',
+           'bert_scanner', 'split_scanner']
 
 # %% ../../nbs/text/14_word_scanners.ipynb #c5ba1fe2
 import re
@@ -286,14 +286,16 @@ class CharMap(NamedTuple):
     changed: dict  # Code point of each CHANGED character → what becomes of it
 
 # %% ../../nbs/text/14_word_scanners.ipynb #ded3ced0
-def _steps(norm):
+def char_steps(
+    norm: "Normalizer | None",  # A normalizer; None changes nothing
+) -> tuple[str, ...] | None:  # Normalizers with the same steps have the same `char_map`
     "The names of what a normalizer does, one after the other; None if it is not known character by character."
     from subword_nb.text.normalizers import NFD, BertNormalizer, Lowercase, Sequence, StripAccents
 
     if norm is None:
         return ()
     if type(norm) is Sequence:
-        parts = [_steps(n) for n in norm.steps]
+        parts = [char_steps(n) for n in norm.steps]
         return None if None in parts else sum(parts, ())
     if type(norm) is not BertNormalizer:
         return {NFD: ("nfd",), Lowercase: ("lower",), StripAccents: ("unmark",)}.get(type(norm))
@@ -485,7 +487,7 @@ def char_map(
     norm: "Normalizer | None",  # A normalizer; None changes nothing
 ) -> CharMap | None:  # None where a text cannot be normalized character by character
     "The result for each character alone."
-    steps = _steps(norm)
+    steps = char_steps(norm)
     return None if steps is None else _char_map(steps)
 
 # %% ../../nbs/text/14_word_scanners.ipynb #63408187
@@ -536,7 +538,7 @@ def bert_scanner(
     known: str | None = None,  # The pieces' characters, if any other makes a word unknown; None: not known
 ) -> Scanner | None:  # None where the normalizer is not known character by character
     "Cut raw text where BERT's pre-tokenizer will cut the normalized one."
-    steps = _steps(norm)
+    steps = char_steps(norm)
     if steps is None:
         return None
     tables = stored_tables(

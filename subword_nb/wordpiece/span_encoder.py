@@ -15,10 +15,11 @@ import numpy as np
 
 from ..core.jit import entry, kernel, on_warm_up
 from ..core.simd import HEAD, buffer_of, decode_at
-from ..core.table_cache import joined, stored_tables
+from ..core.table_cache import stored_tables
 from ..text.normalizers import Normalizer
 from ..text.protocols import model_vocabulary
-from ..text.splitters import PreTokenizer, WhitespaceSplit
+from ..text.pretokenizers import BertPreTokenizer
+from ..text.splitters import PreTokenizer, Whitespace, WhitespaceSplit
 from subword_nb.text.word_scanners import (
     ALONE,
     GONE,
@@ -28,6 +29,7 @@ from subword_nb.text.word_scanners import (
     WORD,
     CharMap,
     char_map,
+    char_steps,
     code_points,
     splitter_classes,
 )
@@ -261,10 +263,11 @@ def char_tables(
 @lru_cache(8)
 def _tables_of(normalizer, pre):
     "The tables of a normalizer and a splitter; vocabularies share them."
-    found, plain = char_map(normalizer), splitter_classes(pre)
-    codes = np.fromiter(found.changed, np.int64, len(found.changed))
-    content = [found.kinds, plain, codes, *joined([*found.changed.values()])]
-    return CharTables(*stored_tables("characters", content, lambda: char_tables(found, plain)))
+    content = [*char_steps(normalizer), type(pre).__name__]
+    tables = stored_tables(
+        "characters", content, lambda: char_tables(char_map(normalizer), splitter_classes(pre)), least=0
+    )
+    return CharTables(*tables)
 
 # %% ../../nbs/wordpiece/06_span_encoder.ipynb #4a8f96dc
 @kernel
@@ -346,13 +349,12 @@ class WordPieceSpanEncoder:
         normalizer: Normalizer | None,  # Runs before splitting
         pre: PreTokenizer,  # BertPreTokenizer, Whitespace or WhitespaceSplit
     ):
-        found, plain = char_map(normalizer), splitter_classes(pre)
-        if found is None:
+        if char_steps(normalizer) is None:
             raise ValueError(
                 "normalizer must be BertNormalizer, NFD, Lowercase, StripAccents or a Sequence of them, "
                 f"got {normalizer!r}; encode without kernels"
             )
-        if plain is None:
+        if type(pre) not in (BertPreTokenizer, Whitespace, WhitespaceSplit):
             raise ValueError(
                 f"pre must be BertPreTokenizer, Whitespace or WhitespaceSplit, got {pre!r}; "
                 "encode without kernels"
