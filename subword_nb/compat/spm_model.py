@@ -9,7 +9,7 @@ __all__ = ['CHANCE', 'normalized_places', 'normalized', 'set_random_generator_se
 import math
 import random
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise, starmap
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -30,7 +30,7 @@ from subword_nb.formats.sentencepiece_models import (
     part_tokens,
 )
 from ..formats.sentencepiece_normalizer import SentencePieceNormalizer
-from ..formats.sentencepiece_proto import BYTE, CONTROL, UNKNOWN, ModelProto, used_pieces
+from ..formats.sentencepiece_proto import BYTE, CONTROL, NORMAL, UNKNOWN, ModelProto, used_pieces
 from ..unigram import lattice as lattices, sampling
 
 # %% ../../nbs/compat/31_spm_model.ipynb #d51575b8
@@ -276,26 +276,31 @@ class SpmModel:
         ids = [self.piece_id(p) for p in pieces]
         surfaces = _surfaces(self, pieces, ids)
         text = "".join(surfaces)
-        places = [0]
-        for surface in surfaces:
-            places.append(places[-1] + len(encoded(surface)))
+        sizes = map(len, surfaces if text.isascii() else map(encoded, surfaces))
+        places = [*accumulate(sizes, initial=0)]
         rows = zip(pieces, ids, surfaces, places[:-1], places[1:], strict=True)
         undone = self.decoder.denormalizer
         text = undone.normalize(text) if undone.charsmap else text
-        return SentencePieceText(text, tuple(TextPiece(*row) for row in rows))
+        return SentencePieceText(text, tuple(starmap(TextPiece, rows)))
 
     def decode_plain(
         self,
-        rows: list,  # Ids, or lists of them
-    ) -> str | list[str] | None:  # The text of each; None: anything but lists of Python's ints within range
-        "The text of ids, or of rows of them, by the engine."
+        rows: list,  # Ids or pieces, or lists of them
+    ) -> str | list[str] | None:  # The text of each; None: anything but lists of known ids or of known pieces
+        "The text of ids or pieces, or of rows of them, by the engine."
         kinds = set(map(type, rows))
+        is_batch = kinds == {list} and any(rows)
+        first = next(filter(None, rows))[0] if is_batch else None
         try:
-            if kinds == {int}:
-                return self.tokenizer.decode(rows)
-            if kinds == {list} and any(rows):
+            if kinds == {str}:
+                rows = [self.ids[piece] for piece in rows]
+            elif type(first) is str:
+                rows = [[self.ids[piece] for piece in row] for row in rows]
+            if is_batch:
                 return self.tokenizer.decode_batch(rows)
-        except (KeyError, ValueError):
+            if kinds in ({int}, {str}):
+                return self.tokenizer.decode(rows)
+        except (KeyError, ValueError, TypeError):
             pass
         return None
 
@@ -357,6 +362,10 @@ def _surfaces(m, pieces, ids):
             out += _characters(bytes(int(p[3:5], 16) for p in pieces[at:end]))
             written = True
             at = end
+            continue
+        if written and ids[at] >= 0 and m.types[ids[at]] == NORMAL:
+            out.append(pieces[at].replace("▁", " "))
+            at += 1
             continue
         surface, prefixed = _surface(m, pieces[at], ids[at], prefixed, written)
         out.append(surface)

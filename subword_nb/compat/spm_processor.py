@@ -97,7 +97,7 @@ def _with_options(m, text, options):
         if option == "reverse":
             pieces.reverse()
         elif option == "unk":
-            pieces = [replace(p, piece=m.pieces[p.id]) if p.id == m.unk_id else p for p in pieces]
+            pieces = [p._replace(piece=m.pieces[p.id]) if p.id == m.unk_id else p for p in pieces]
         elif option == "bos":
             pieces.insert(0, TextPiece(m.pieces[m.bos_id], m.bos_id, "", 0, 0))
         else:

@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import NamedTuple
 
 from ..formats.sentencepiece_proto import wire_fields, write_varint
 
@@ -69,8 +70,7 @@ def _width(char):
     return 3 if code < 0x10000 else 4
 
 # %% ../../nbs/compat/30_spm_text.ipynb #9d573f92
-@dataclass(frozen=True)
-class TextPiece:
+class TextPiece(NamedTuple):
     "A piece at its position."
 
     piece: str  # Its spelling; for unknown text, that in the normalized text
@@ -131,6 +131,8 @@ class SentencePieceText:
 
     def with_character_offsets(self) -> "SentencePieceText":  # The same, counted in code points
         "Count characters where this object counts bytes."
+        if self.text.isascii() and all(p.end <= len(self.text) for p in self.pieces):
+            return self
         places = byte_places(self.text)
 
         def character(at):
@@ -138,7 +140,7 @@ class SentencePieceText:
 
         return replace(
             self,
-            pieces=tuple(replace(p, begin=character(p.begin), end=character(p.end)) for p in self.pieces),
+            pieces=tuple(p._replace(begin=character(p.begin), end=character(p.end)) for p in self.pieces),
         )
 
 # %% ../../nbs/compat/30_spm_text.ipynb #7ae2f251
@@ -175,14 +177,22 @@ class NBestSentencePieceText:
         return iter(self.nbests)
 
 # %% ../../nbs/compat/30_spm_text.ipynb #fedc664f
+_SMALL = [bytes([n]) for n in range(128)]  # numbers of one byte
+
+
+def _number(value):
+    "A number as a message has it."
+    return _SMALL[value] if value < 128 else write_varint(value)
+
+
 def _framed(number, data):
     "A field of bytes."
-    return write_varint(number << 3 | 2) + write_varint(len(data)) + data
+    return _SMALL[number << 3 | 2] + _number(len(data)) + data
 
 
 def _count(number, value):
     "A field with a number."
-    return write_varint(number << 3) + write_varint(value)
+    return _SMALL[number << 3] + _number(value)
 
 
 def _message(text):

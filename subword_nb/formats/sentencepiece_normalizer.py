@@ -237,11 +237,28 @@ def _normalized(n, text):
     return (front + new.replace(" ", space)).rstrip(space) + back
 
 
+def _in_place(n, text):
+    "The same as of `write_chunks` for ASCII whose every character gives one; None for other texts."
+    tables = n._tables
+    if not text.isascii() or tables.users.known or tables.crossed or n.treat_whitespace_as_suffix:
+        return None
+    changes = {} if tables.map is None else tables.ascii
+    if changes is None or max(map(len, changes.values()), default=0) > 1:
+        return None
+    new = text.translate(changes)
+    spaced = new[:1] == " " or new[-1:] == " " or "  " in new
+    if len(new) < len(text) or spaced and n.remove_extra_whitespaces:
+        return None
+    front = " " * n.add_dummy_prefix
+    new = (front + new).replace(" ", " ▁"[n.escape_whitespaces])
+    return new, [*([0] * len(front)), *range(len(text) + 1)]
+
+
 def _aligned(n, x):
     "The normalized text, each character from the beginning of its chunk to the beginning of the next character's."
     if not x.text:
         return x
-    text, origins = write_chunks(_chunks(n._tables, x.text), **n._options)
+    text, origins = _in_place(n, x.text) or write_chunks(_chunks(n._tables, x.text), **n._options)
     spans = x.char_spans()
     starts = [*(a for a, _ in spans), spans[-1][1]]
     return Aligned(
