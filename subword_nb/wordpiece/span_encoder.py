@@ -285,11 +285,12 @@ def _add_char(word, n, buffer, i, width, texts, value):
 
 # %% ../../nbs/wordpiece/06_span_encoder.ipynb #7d36a230
 @kernel
-def _encode_span(buffer, i, end, word, limits, pages, flat, texts, trie, ids, k):
-    "Write the ids of one span to ids[k:]; returns their end, or -1 if the span is left to Python."
-    n = chars = last = np.int64(0)
+def _encode_chars(buffer, i, end, word, state, limits, pages, flat, texts, trie, ids, k):
+    "Write the ids of a part of a span to ids[k:]; returns their end, or -1 if the span is left to Python."
+    # of the last word, which the next part may continue: its bytes in `word`, its characters, its class
+    n, chars, last = state[0], state[1], state[2]
     first = np.uint64(pages[0]) << np.uint64(8)
-    if i < end and buffer[np.uint64(i)] == 32 and flat[first | SPACE_BYTE] == 1:
+    if chars == 0 and i < end and buffer[np.uint64(i)] == 32 and flat[first | SPACE_BYTE] == 1:
         i += 1  # no word is before it
     while i < end:
         c = buffer[np.uint64(i)]
@@ -317,7 +318,8 @@ def _encode_span(buffer, i, end, word, limits, pages, flat, texts, trie, ids, k)
             size, more = _add_char(word, n, buffer, i, width, texts, value)
             n, chars = n + size, chars + more
         i += width
-    return _put_word(word, n, chars, limits, trie, ids, k)
+    state[0], state[1], state[2] = n, chars, last
+    return k
 
 # %% ../../nbs/wordpiece/06_span_encoder.ipynb #dc3c1ff6
 @entry(
@@ -331,13 +333,32 @@ def _encode_spans(buffer, at, length, m, limits, pages, flat, texts, trie, ids, 
         longest = max(longest, length[j])
     # of a word with too many characters, no more is stored
     word, k = np.empty(min(4 * longest, 15 * (limits[0] + 1)) + 16, np.uint8), np.int64(0)
+    state = np.empty(3, np.int64)
     bounds[0] = 0
     for j in range(m):
-        end = _encode_span(buffer, at[j], at[j] + length[j], word, limits, pages, flat, texts, trie, ids, k)
+        state[:] = 0
+        end = at[j] + length[j]
+        end = _encode_chars(buffer, at[j], end, word, state, limits, pages, flat, texts, trie, ids, k)
+        if end >= 0:
+            end = _put_word(word, state[0], state[1], limits, trie, ids, end)
         extra[j] = np.uint32(0) if end >= 0 else np.uint32(1 << 24)
         if end >= 0:
             k = end
         bounds[j + 1] = k
+
+# %% ../../nbs/wordpiece/06_span_encoder.ipynb #f1af4049
+_PART = 1 << 18  # Bytes of a long span that are encoded at a time
+
+
+@entry(
+    "uint8[:], int64, int64, uint8[:], int64[:], int64[:], uint16[:], uint32[:], uint8[:], uint64[:], uint32[:]"
+)
+def _encode_part(span, start, end, word, state, limits, pages, flat, texts, trie, ids):
+    "Write the ids of span[start:end], a part of a long span; returns their number, or -1 if the span is left to Python."
+    k = _encode_chars(span, start, end, word, state, limits, pages, flat, texts, trie, ids, np.int64(0))
+    if k >= 0 and end == len(span):
+        k = _put_word(word, state[0], state[1], limits, trie, ids, k)
+    return k
 
 # %% ../../nbs/wordpiece/06_span_encoder.ipynb #f1af404a
 class WordPieceSpanEncoder:
@@ -392,12 +413,23 @@ class WordPieceSpanEncoder:
         span: np.ndarray,  # uint8, UTF-8, followed by a separator
         *,
         sums: None = None,  # A word does not depend on the text before it
-    ) -> list[np.ndarray] | None:  # Its ids, in one array; None: it is left to Python
+    ) -> list[np.ndarray] | None:  # Its ids, in several arrays; None: it is left to Python
         "The ids of a long span, which is usually one unknown word."
-        n = len(span)
-        ids, bounds, extra = np.empty(4 * n + 16, np.uint32), np.zeros(2, np.int64), np.zeros(1, np.uint32)
-        self.span_kernel(span, np.zeros(1, np.int64), np.array([n]), 1, ids, bounds, extra)
-        return None if extra[0] else [ids[: bounds[1]]]
+        parts, end, n = [], 0, len(span)
+        state, word = (
+            np.zeros(3, np.int64),
+            np.empty(min(4 * n, 15 * (int(self.tables[0][0]) + 1)) + 16, np.uint8),
+        )
+        ids = np.empty(4 * (min(n, _PART) + 4) + len(word), np.uint32)  # of a part, and of the word before it
+        while end < n:
+            start, end = end, min(end + _PART, n)
+            while end < n and span[end] & 0xC0 == 0x80:
+                end += 1
+            k = _encode_part(span, start, end, word, state, *self.tables, ids)
+            if k < 0:
+                return None
+            parts.append(ids[:k].copy())
+        return parts
 
 # %% ../../nbs/wordpiece/06_span_encoder.ipynb #676420db
 @on_warm_up
@@ -415,3 +447,4 @@ def _warm_up_wordpiece_spans():
         np.zeros(2, np.int64),
         np.zeros(1, np.uint32),
     )
+    encoder.long_span(np.frombuffer(b"a\xff", np.uint8)[:1])

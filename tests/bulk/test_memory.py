@@ -97,6 +97,19 @@ def test_a_bomb_in_a_compressed_file(shared_file, tmp_path, model):
     assert peak_of(LOAD, call, shared_file(f"vocab/{model}"), path, tmp_path / "out.npy") < LIMIT
 
 
+def test_characters_that_are_dropped_in_little_address_space(shared_file, tmp_path):
+    # how many ids the end of a span may have is known, but not reserved for all of it
+    path = tmp_path / "nul.txt"
+    path.write_bytes(b"\0" * SIZE)
+    call = """
+import resource
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+assert tok.encode_files(sys.argv[2], sys.argv[3], add_special_tokens=False, progress=False).tokens == 0
+"""
+    bert = shared_file("vocab/bert-base-uncased/tokenizer.json")
+    assert peak_of(LOAD, call, bert, path, tmp_path / "out.npy") < LIMIT
+
+
 LETTERS = [chr(c) for c in range(0x10330, 0x1034B)]  # Gothic: four bytes each, and numbers among them
 
 
