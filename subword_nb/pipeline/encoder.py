@@ -392,7 +392,9 @@ class Encoder(Compiled):
             errors = "strict"
         drops: dict[str, Any] = {"dropout": dropout, "seed": seed, "n": n}
         in_bulk = (
-            errors != "bytes" and self.uses_kernels(_size(given)) and dropout_rngs(parts, **drops) is None
+            errors != "bytes"
+            and self.uses_kernels(_size(given) + len(given))  # empty texts take time, too
+            and dropout_rngs(parts, **drops) is None
         )
         around = prefix_suffix_ids(self, add_special_tokens)
         is_whole = pairs is None and parts.truncation is parts.padding is None and around is not None

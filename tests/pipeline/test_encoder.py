@@ -673,6 +673,16 @@ def test_single_texts_that_are_long_together_load_the_kernels(monkeypatch):
     assert threading.active_count() == threads
 
 
+def test_many_empty_texts_are_encoded_in_bulk(monkeypatch):
+    tok = next(small_tokenizers())
+    tok.encode("low light " * (blocks.SIZES.bulk // 10 + 1))
+    bulk, seen = encoder_of(tok).bulk, []
+    run = bulk.run
+    monkeypatch.setattr(bulk, "run", lambda work, **k: (seen.append(len(work.texts)), run(work, **k))[1])
+    assert tok.encode_batch([""] * 5000).tolist() == [[]] * 5000
+    assert seen == [5000]
+
+
 def test_one_encoder_serves_every_way(monkeypatch):
     "A wrong model shows which encoder answered: all of them are the one that the tokenizer holds."
     tok = next(small_tokenizers())
