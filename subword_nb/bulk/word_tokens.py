@@ -14,16 +14,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.jit import entry
+from ..bpe.model import BPE
+from ..core.jit import entry, kernel
 from ..core.unicode import BYTE2CHAR, code_point_ranges, visible_bytes
 from ..corpus.segmentation import byte_level_scanner
 from ..pipeline.encoder import Engine, table_of
 
 # %% ../../nbs/bulk/15_word_tokens.ipynb #37bc59e7
 _SPACES = [chr(c).encode() for a, b in code_point_ranges("White_Space") for c in range(a, b)]
-_PARTS = [space[:n] for space in _SPACES for n in range(1, len(space))]
 _SPACE = re.compile(b"|".join(_SPACES))
-_UNCLEAR = re.compile(b"|".join(_SPACES) + b"|(?:" + b"|".join(_PARTS) + rb")\Z")
 
 
 def _words(text):
@@ -35,11 +34,6 @@ def _words(text):
         at = space.end()
     if len(text) > at:
         yield at, len(text)
-
-
-def _is_clear(piece):
-    "Is a piece without white space, and without the beginning of a character that may be some?"
-    return not _UNCLEAR.search(piece, int(piece.startswith(b" ")))
 
 # %% ../../nbs/bulk/15_word_tokens.ipynb #3dc8b8e9
 def word_tokens_ref(
@@ -58,14 +52,9 @@ def word_tokens_ref(
     ends = b" " if not merges_decide else b" \t\n\v\f\r"
     lengths, others = [], []
     for a, b in words:
-        within = [piece for piece, start in zip(spelled, edges[:-1], strict=True) if a - 1 <= start < b]
-        if (
-            text[a - 1 : a] == b" "
-            and {a - 1, b} <= {*edges}
-            and (b == len(text) or text[b] in ends)
-            and all(map(_is_clear, within))
-        ):
-            lengths.append(len(within))
+        follows = text[a - 1 : a] == b" " and a - 1 in edges
+        if follows and b in edges and (b == len(text) or text[b] in ends):
+            lengths.append(edges.index(b) - edges.index(a - 1))
         else:
             others.append(text[a:b])
     return lengths, others
@@ -74,10 +63,13 @@ def word_tokens_ref(
 _WHITE = b" \t\n\v\f\r"
 _STARTS = 1  # Begins with ASCII white space, which ends a word
 _CLOSES = 2  # The word that it ends has the tokens that it has alone
-_OPENS = 4  # A space and a clear rest, which may be empty
-_CLEAR = 8  # Clear, without a space
+_OPENS = 4  # A space and a rest without white space, which may be empty
+_CLEAR = 8  # No white space
 _BLANK = 16  # Only ASCII white space
-_BITS = 5  # The length is above these
+_OPEN_END = 32  # Ends within a character that may be white space
+_BITS = 6  # The length is above these
+_PARTS = [space[:n] for space in _SPACES for n in range(1, len(space))]
+_PART = re.compile(b"(?:" + b"|".join(_PARTS) + rb")\Z")
 
 
 def _fact(piece, merges_decide):
@@ -87,12 +79,14 @@ def _fact(piece, merges_decide):
         found |= _STARTS
         if merges_decide or piece.startswith(b" "):
             found |= _CLOSES
-        if piece.startswith(b" ") and _is_clear(piece):
+        if piece.startswith(b" ") and not _SPACE.search(piece, 1):
             found |= _OPENS
         if not piece.strip(_WHITE):
             found |= _BLANK
-    elif piece and _is_clear(piece):
+    elif piece and not _SPACE.search(piece):
         found |= _CLEAR
+    if _PART.search(piece):
+        found |= _OPEN_END
     return found
 
 # %% ../../nbs/bulk/15_word_tokens.ipynb #3ffed432
@@ -124,7 +118,7 @@ def word_tokens(
 def _reads_words(tok):
     "Do the ids of a text show the tokens of its words?"
     model = tok.model
-    if model.algorithm != "bpe" or tok.normalizer is not None:
+    if type(model) is not BPE or tok.normalizer is not None:
         return False
     if model.dropout or model.byte_fallback or model.continuing_subword_prefix or model.end_of_word_suffix:
         return False
@@ -132,7 +126,7 @@ def _reads_words(tok):
     if scanner is None or adds_space or scanner.name not in ("gpt2", "llama3", "qwen2", "cl100k", "o200k"):
         return False
     for token, _ in tok.added_tokens:
-        if not token.special and (token.lstrip or token.rstrip or _UNCLEAR.search(token.content.encode())):
+        if not token.special and (token.lstrip or token.rstrip or _SPACE.search(token.content.encode())):
             return False
     return all(char in model.piece2id for char in BYTE2CHAR)
 
@@ -148,56 +142,87 @@ def _new_word_tokens(tok):
     return word_tokens_of(pieces, merges_decide=not tok.model.ignore_merges)
 
 # %% ../../nbs/bulk/15_word_tokens.ipynb #ad26f01f
+_ONE = np.uint64(1)
+
+
+@kernel
+def _is_space(data, at, end):
+    "Does a character of white space that is not ASCII begin here?"
+    if at + _ONE < end and data[at] == 0xC2:
+        return data[at + _ONE] == 0x85 or data[at + _ONE] == 0xA0
+    if at + np.uint64(2) >= end:
+        return False
+    a, b, c = data[at], data[at + _ONE], data[at + np.uint64(2)]
+    if a == 0xE2 and b == 0x80:
+        return c <= 0x8A or c == 0xA8 or c == 0xA9 or c == 0xAF
+    return (
+        (a == 0xE1 and b == 0x9A and c == 0x80)
+        or (a == 0xE2 and b == 0x81 and c == 0x9F)
+        or (a == 0xE3 and b == 0x80 and c == 0x80)
+    )
+
+
+@kernel
+def _copy_text(data, start, end, rest, o):
+    "Copy a text after a space; returns the end of `rest`."
+    rest[o] = 32
+    o += _ONE
+    while start < end:
+        rest[o] = data[start]
+        start += _ONE
+        o += _ONE
+    return o
+
+
 @entry("uint8[:], int64[:], uint32[:], int64[:], uint32[:], int64[:], uint8[:], int64[:]")
 def _sum_words(data, bounds, ids, id_bounds, facts, counts, rest, sums):
     "Add the ids to `counts` and certain words to `sums`: words, tokens, words of several; [3] is the end of `rest`."
+    zero = np.uint64(0)
+    o = zero  # end of `rest`
     for text in range(len(bounds) - 1):
-        first, end = bounds[text], bounds[text + 1]
-        words, tokens, continued, o = 0, 0, 0, sums[3]
-        at, start, n = first, first, 0  # place; where the word begins, and its tokens so far
+        first, end = np.uint64(bounds[text]), np.uint64(bounds[text + 1])
+        t, stop = np.uint64(id_bounds[text]), np.uint64(id_bounds[text + 1])
+        o_before, words, tokens, continued = o, zero, zero, zero
+        at, start, n = first, first, zero  # place; where the word begins, and its tokens so far
         certain, agrees = False, True
-        for t in range(id_bounds[text], id_bounds[text + 1]):
+        while t < stop:
             counts[ids[t]] += 1
-            fact = np.int64(facts[ids[t]])
-            if at >= end or fact == 0:
-                agrees = False
-            if not agrees:
-                continue
+            fact = facts[ids[t]]
+            agrees &= fact != 0
             if fact & _STARTS:
                 if certain and fact & _CLOSES:
-                    if at - start > 1:  # not only a space
-                        words += 1
+                    if at - start > _ONE:  # not only a space
+                        words += _ONE
                         tokens += n
-                        continued += n > 1
-                elif at > start:
-                    for i in range(start, at + 1):
-                        rest[o] = data[i]
-                        o += 1
-                start, n, certain = at, 1, fact & _OPENS != 0
+                        continued += np.uint64(n > _ONE)
+                elif start < at and at <= end:
+                    o = _copy_text(data, start, at, rest, o)
+                start, n, certain = at, zero, fact & _OPENS != 0
                 if fact & _BLANK and not certain:
-                    start = at + (fact >> _BITS)
+                    start += np.uint64(fact >> _BITS)
             else:
-                n += 1
-                certain = certain and fact & _CLEAR != 0
-            at += fact >> _BITS
+                certain &= fact & _CLEAR != 0
+            n += _ONE
+            at += np.uint64(fact >> _BITS)
+            t += _ONE
+            if fact & _OPEN_END and at <= end:
+                lead = at - _ONE
+                if data[lead] < 0xC0:
+                    lead -= _ONE
+                certain &= not _is_space(data, lead, end)
         if not agrees or at != end:
-            words, tokens, continued, o = 0, 0, 0, sums[3]
-            certain, start = False, first
-        if certain:
-            if end - start > 1:
-                words += 1
-                tokens += n
-                continued += n > 1
-        elif end > start:
-            for i in range(start, end):
-                rest[o] = data[i]
-                o += 1
-            rest[o] = 32
-            o += 1
+            o = _copy_text(data, first, end, rest, o_before)
+            continue
+        if not certain and start < end:
+            o = _copy_text(data, start, end, rest, o)
+        elif certain and end - start > _ONE:
+            words += _ONE
+            tokens += n
+            continued += np.uint64(n > _ONE)
         sums[0] += words
         sums[1] += tokens
         sums[2] += continued
-        sums[3] = o
+    sums[3] = o
 
 # %% ../../nbs/bulk/15_word_tokens.ipynb #e318f7bd
 def sum_words(
@@ -207,7 +232,9 @@ def sum_words(
     ids: np.ndarray,  # (m,) uint32: the ids of all texts
     id_bounds: np.ndarray,  # (n + 1,) int64: those of text k are ids[id_bounds[k]:id_bounds[k + 1]]
     counts: np.ndarray,  # int64, as many as there are ids: how often each id occurs; changed in place
-) -> tuple[np.ndarray, bytes]:  # (certain words, their tokens, words of two tokens or more); the other words
+) -> tuple[
+    np.ndarray, bytes
+]:  # (certain words, their tokens, words of two tokens or more); the other words, after spaces
     "Count the ids of texts, and the tokens of their words."
     facts = known.facts
     if len(facts) < len(counts):

@@ -6,7 +6,7 @@
 __all__ = ['HEAD', 'SEPARATOR', 'THREES', 'THREE', 'FIRST_BITS', 'OVERLONG', 'SURROGATE', 'TWOS', 'TWO', 'buffer_of', 'intrinsic',
            'load64', 'put64', 'trailing_zeros', 'prefetch', 'mask_equal', 'mask_within', 'mask_letters', 'mask_high',
            'places_of', 'decode_at', 'class_table', 'class_of', 'width_at', 'valid_until', 'count_separators',
-           'Scanner', 'scan_spans', 'IdBuffer', 'expect_separators', 'write_token_ids', 'take_ids']
+           'count_characters', 'Scanner', 'scan_spans', 'IdBuffer', 'expect_separators', 'write_token_ids', 'take_ids']
 
 # %% ../../nbs/core/09_simd.ipynb #944007d2
 from array import array
@@ -419,6 +419,20 @@ def count_separators(
             return -1
         i += 1
         count += 1
+
+# %% ../../nbs/core/09_simd.ipynb #2acacf47
+@entry("uint8[:], int64[:], int64[:]")
+def count_characters(
+    a: np.ndarray,  # (n,) uint8: valid texts, one after the other
+    bounds: np.ndarray,  # (k + 1,) int64: text i is a[bounds[i]:bounds[i + 1]]
+    out: np.ndarray,  # (k,) int64: receives the number of characters of each
+):
+    "Count the bytes that begin a character."
+    for k in range(len(out)):
+        n = np.uint64(0)
+        for i in range(np.uint64(bounds[k]), np.uint64(bounds[k + 1])):
+            n += np.uint64(a[i] & 0xC0 != 0x80)
+        out[k] = n
 
 # %% ../../nbs/core/09_simd.ipynb #e0e56311
 class Scanner(NamedTuple):

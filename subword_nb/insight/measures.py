@@ -206,14 +206,17 @@ READ_WORDS = 1 << 18  # Bytes of a batch from which on words are read from ids
 
 
 def _characters(batch):
-    "The number of characters of each document: all bytes but those that continue a character."
+    "The number of characters of each document."
     import numpy as np
+    from subword_nb.core.simd import count_characters
 
-    sizes = np.diff(batch.bounds)
     if batch.data.isascii():
-        return sizes
-    continuing = np.flatnonzero(np.frombuffer(batch.data, np.int8) < -64)
-    return sizes - np.diff(np.searchsorted(continuing, batch.bounds))
+        return np.diff(batch.bounds)
+    if len(batch.data) < READ_WORDS or not jit.available():
+        return np.array([len(doc.decode()) for doc in batch.docs()], np.int64)
+    out = np.empty(len(batch.bounds) - 1, np.int64)
+    count_characters(np.frombuffer(batch.data, np.uint8), batch.bounds, out)
+    return out
 
 
 class _Sums:
@@ -231,21 +234,33 @@ class _Sums:
     def add(self, batch, known=None):
         "Add a batch; if facts for `sum_words` are known, its words too: those that remain are returned."
         import numpy as np
-        from subword_nb.bulk.word_tokens import sum_words
 
         rest = b""
-        ids = self.encoder.encode_packed(batch.data, batch.bounds)
+        ids = self.encoder.encode_packed(batch.data, batch.bounds, is_valid=True)
         if known is None:
             self.counts += np.bincount(ids.ids, minlength=len(self.counts))
         else:
-            words, rest = sum_words(known, batch.data, batch.bounds, ids.ids, ids.bounds, self.counts)
-            self.words += words
+            rest = self._read_words(known, batch, ids)
         sizes = np.stack([np.diff(batch.bounds), _characters(batch), np.diff(ids.bounds)], axis=1)
         first = self.documents % GROUPS  # the group of the first document
         rows = np.zeros((-(-(first + len(sizes)) // GROUPS) * GROUPS, 3), np.int64)
         rows[first : first + len(sizes)] = sizes
         self.groups += rows.reshape(-1, GROUPS, 3).sum(axis=0)
         self.documents += len(sizes)
+        return rest
+
+    def _read_words(self, known, batch, ids):
+        "Add the ids and words of a batch; returns the words that cannot be read from ids."
+        import numpy as np
+        from subword_nb.bulk.word_tokens import sum_words
+
+        words, rest = sum_words(known, batch.data, batch.bounds, ids.ids, ids.bounds, self.counts)
+        self.words += words
+        # most words in the rest only lack the space before them, which they have in the rest
+        bounds = np.array([0, len(rest)], np.int64)
+        ids = self.encoder.encode_packed(rest, bounds, is_valid=True)
+        words, rest = sum_words(known, rest, bounds, ids.ids, ids.bounds, np.zeros_like(self.counts))
+        self.words += words
         return rest
 
 # %% ../../nbs/insight/07_measures.ipynb #eb8e9ff2
@@ -294,7 +309,8 @@ def _word_sums(tok, words):
     while a < len(counts):
         enough = int(np.searchsorted(bounds, bounds[a] + 4 * BLOCK, "right")) - 1  # a word may have megabytes
         b = max(a + 1, min(a + (1 << 17), enough))
-        ids = encoder.encode_packed(bytes(data[bounds[a] : bounds[b]]), bounds[a : b + 1] - bounds[a])
+        texts = bytes(data[bounds[a] : bounds[b]])
+        ids = encoder.encode_packed(texts, bounds[a : b + 1] - bounds[a], is_valid=True)
         lengths, n = np.diff(ids.bounds) - start, counts[a:b]
         sums += (n.sum(), (n * lengths).sum(), n[lengths > 1].sum())
         a = b
@@ -430,9 +446,7 @@ def boundary_scores(
     rows = align_batch(tok, [f"a {word}" for word in gold], add_special_tokens=False, allowed_special=())
     for (word, parts), row in zip(gold.items(), rows, strict=True):
         if "".join(parts) != word or not all(parts):
-            raise ValueError(
-                f"the parts of {word!r} must be its pieces in order, none empty, got {list(parts)!r}"
-            )
+            raise ValueError(f"the parts of {word!r} must be its pieces in order, none empty, got {list(parts)!r}")
         cuts = {start - 2 for start, _ in row.offsets if 2 < start < len(word) + 2}
         if not whole_words and not cuts:
             continue

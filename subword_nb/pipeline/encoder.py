@@ -429,6 +429,8 @@ class Encoder(Compiled):
         self,
         data: bytes,  # UTF-8: the texts, one after the other
         bounds: "np.ndarray",  # (n + 1,) int64: text k is data[bounds[k]:bounds[k + 1]]
+        *,
+        is_valid: bool = False,  # True: the texts were validated before, as those of a `Batch`
     ) -> Ragged:  # As from `encode_batch` without special tokens
         "The ids of adjacent texts in memory, such as the documents of a `Batch`."
         from subword_nb.pipeline.runs import encode_packed
@@ -436,7 +438,7 @@ class Encoder(Compiled):
         parts = self.parts
         is_plain = parts.truncation is parts.padding is None and dropout_rngs(parts, n=1) is None
         if is_plain and self.bulk is not None and self.uses_kernels(len(data)):
-            found = encode_packed(self.bulk, data, bounds)
+            found = encode_packed(self.bulk, data, bounds, is_valid=is_valid)
             self._use_kernels()
             return found
         return self.encode_batch([data[a:b] for a, b in pairwise(bounds.tolist())], add_special_tokens=False)

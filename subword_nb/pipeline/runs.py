@@ -409,6 +409,8 @@ def encode_packed(
     bulk: BulkTier,  # The bulk tier of a tokenizer
     data: bytes,  # UTF-8: the texts, one after the other
     bounds: np.ndarray,  # (n + 1,) int64: text k is data[bounds[k]:bounds[k + 1]]
+    *,
+    is_valid: bool = False,  # True: the texts were validated before, as those of a `Batch`
 ) -> Ragged:  # Ids and bounds, as from `encode_texts`
     "Encode texts that are adjacent in memory, without an object for each."
     spans = bulk.spans
@@ -419,7 +421,7 @@ def encode_packed(
         return encode_texts(bulk, [data[a:b] for a, b in pairwise(bounds.tolist())])
     table, id_buffer = bulk.take_table(len(data)), IdBuffer(len(data), documents=0)
     blocks = _packed_blocks(data, bounds, spans.dummy_prefix, id_buffer.separators)
-    for _ in encode_stream(bulk.coder, blocks, table, id_buffer, checked=True):
+    for _ in encode_stream(bulk.coder, blocks, table, id_buffer, checked=not is_valid):
         pass
     bulk.give_back(table)
     ids, ends = _framed(id_buffer, (), (), True, True)

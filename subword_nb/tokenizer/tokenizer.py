@@ -761,7 +761,7 @@ class Tokenizer(Engine):
         *,
         field: str | None = None,  # Column, or field of JSON lines, with the text, as for `Corpus`
         documents: str | None = None,  # "lines": every line is a document; None: as the source has them
-        words: bool = True,  # False: no fertility and continued words, in half the time
+        words: bool = True,  # False: no fertility and continued words, in less time
         progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     ) -> "Measures":  # Sums, and bytes per token, fertility, evenness; draws itself as a table
         "Measure the cost of a corpus with this tokenizer."
