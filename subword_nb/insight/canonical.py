@@ -77,6 +77,8 @@ def is_canonical(
     pairs: ValidPairs | None = None,  # Of the tokenizer's model, to be used for many sequences
 ) -> bool:  # Are these the ids that `encode` returns for their text?
     "Would encoding the text of the ids return the same ids?"
+    if isinstance(ids, (str, bytes)):
+        raise TypeError(f"ids must be whole numbers, got {type(ids).__name__}; encode the text first")
     ids = list(ids)
     try:
         texts = _texts_of(tok, ids)
@@ -320,8 +322,8 @@ def heal(
     n: int = 1,  # Number of tokens to remove from the end; fewer if there are fewer
 ) -> Healed:  # The remaining ids, and a condition on the next token
     "Remove the last token of a prompt, so that a model may choose a longer one in its place."
-    if n < 0:
-        raise ValueError(f"n must be 0 or more, got {n}; 1 is usual")
+    if not isinstance(n, int) or n < 0:
+        raise ValueError(f"n must be 0 or more, a whole number, got {n!r}; 1 is usual")
     ids = list(tok.encode(prompt, add_special_tokens=False))
     n_all = len(ids)
     data = _spelled_prompt(tok, prompt, ids)

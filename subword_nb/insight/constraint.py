@@ -247,6 +247,10 @@ class Constraint:
         language: str | tuple[np.ndarray, Iterable[int]],
     ):
         self.trie = pieces if isinstance(pieces, ByteTrie) else byte_trie(pieces)
+        if not isinstance(language, (str, tuple)):
+            raise TypeError(
+                f"language must be a pattern, or (states, accepting states), got {type(language).__name__}"
+            )
         transitions, accepting = pattern_automaton(language) if isinstance(language, str) else language
         steps = np.asarray(transitions)
         self.accepting = frozenset(accepting)
@@ -263,6 +267,10 @@ class Constraint:
     ) -> np.ndarray:  # (size,) bool, read-only: may this id follow?
         "The ids whose bytes lead from a state to one from which the text can still end; cached for each state."
         if state not in self.masks:
+            if not 0 <= state < len(self.live):
+                raise ValueError(
+                    f"state must be from 0 to {len(self.live) - 1}, got {state!r}; begin with 0 and follow `step`"
+                )
             self.masks[state] = self._new_mask(state)
         return self.masks[state]
 

@@ -67,9 +67,13 @@ def renyi_efficiency(
     "The entropy of pieces relative to the largest possible."
     import numpy as np
 
-    if alpha < 0:
+    if not alpha >= 0:
         raise ValueError(f"alpha must be 0 or more, got {alpha}; 2.5 is usual, 1 is Shannon's entropy")
     used = np.asarray(counts, np.float64)
+    if not (used >= 0).all():
+        raise ValueError(
+            f"counts must be 0 or more, got {used[~(used >= 0)][0]:g}; pass one count for each piece"
+        )
     used = used[used > 0]
     n = len(used) if n_pieces is None else n_pieces
     if n < len(used):
@@ -188,6 +192,8 @@ def _interval(found, measure, level, resamples, seed):
         )
     if not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1, got {level}; 0.95 is usual")
+    if resamples < 1:
+        raise ValueError(f"resamples must be 1 or more, got {resamples}; 2000 is usual")
     groups = found.groups
     if len(groups) < 20:
         raise ValueError(
@@ -375,6 +381,8 @@ def parity(
     base: str,  # The language whose parity is 1
 ) -> dict[str, float]:  # Tokens for each token of the base
     "The tokens of each language relative to a base language."
+    if not measures:
+        raise ValueError("measures must have a language, got none; pass the measures of each by its name")
     if base not in measures:
         raise KeyError(f"base must be one of {', '.join(map(repr, measures))}, got {base!r}")
     if not measures[base].tokens:
@@ -387,8 +395,8 @@ def gini(
 ) -> float:  # From 0 (all are equal) to 1 - 1/n
     "The Gini coefficient: half the mean difference of two values, over the mean."
     ordered = sorted(values)
-    if ordered and ordered[0] < 0:
-        raise ValueError(f"values must be 0 or more, got {ordered[0]}")
+    if wrong := [value for value in ordered if not value >= 0]:
+        raise ValueError(f"values must be 0 or more, got {wrong[0]}; leave out what has no cost")
     n, total = len(ordered), math.fsum(ordered)
     if not total:
         return 0.0
@@ -401,6 +409,9 @@ def normalized_length(
     base: Measures,  # Those of another one on the same corpus
 ) -> float:  # Below 1: the first needs fewer tokens
     "Tokens relative to another tokenizer."
+    if not isinstance(measures, Measures) or not isinstance(base, Measures):
+        wrong = measures if isinstance(base, Measures) else base
+        raise TypeError(f"both must be Measures, got {type(wrong).__name__}; measure each tokenizer first")
     if (measures.documents, measures.bytes) != (base.documents, base.bytes):
         raise ValueError(
             f"base must be measured on the same corpus, of {measures.documents:,} documents and {measures.bytes:,} bytes, "
@@ -445,8 +456,8 @@ def boundary_scores(
     matched = found = wanted = 0
     rows = align_batch(tok, [f"a {word}" for word in gold], add_special_tokens=False, allowed_special=())
     for (word, parts), row in zip(gold.items(), rows, strict=True):
-        if "".join(parts) != word or not all(parts):
-            raise ValueError(f"the parts of {word!r} must be its pieces in order, none empty, got {list(parts)!r}")
+        if isinstance(parts, str) or "".join(parts) != word or not all(parts):
+            raise ValueError(f"the parts of {word!r} must be its pieces in order, none empty, got {parts!r}")
         cuts = {start - 2 for start, _ in row.offsets if 2 < start < len(word) + 2}
         if not whole_words and not cuts:
             continue

@@ -460,7 +460,7 @@ def shrink_to(
     **options,  # Those of `Corpus`: errors, field, sample, seed
 ) -> "_Tok":  # A new one; with a coverage of 1, the corpus has the same tokens
     "The pieces that a corpus needs."
-    if not 0 <= coverage <= 1:
+    if isinstance(coverage, str) or not 0 <= coverage <= 1:
         raise ValueError(
             f"coverage must be a share from 0 to 1, got {coverage!r}; 1 changes no token of the corpus"
         )
@@ -502,7 +502,11 @@ def remove(
     "A tokenizer without some pieces."
     if isinstance(pieces, (str, bytes)):
         raise ValueError(f"pieces must be a list, got one piece, {pieces!r}; pass [{pieces!r}]")
+    if not isinstance(pieces, Iterable):
+        raise TypeError(f"pieces must be a list of pieces, got {type(pieces).__name__}; see piece2id for all")
     gone = {*pieces}
+    if ids := [piece for piece in gone if not isinstance(piece, str)]:
+        raise TypeError(f"pieces must be text, got {ids[0]!r}; the piece of an id is id2piece[id]")
     if unknown := [piece for piece in gone if piece not in tok.piece2id]:
         raise KeyError(f"pieces must be in the vocabulary, got {min(unknown)!r}; leave it out")
     surgery = _surgery(tok, ())

@@ -217,6 +217,8 @@ def extend(
             "the model must be one that can grow, got Unigram, which is pruned from above and cannot grow; "
             "train a larger one, or make a new one with train_new"
         )
+    if isinstance(vocab_size, bool) or not isinstance(vocab_size, int):
+        raise TypeError(f"vocab_size must be an int, the number of pieces to reach, got {vocab_size!r}")
     tok = in_parts(tok)
     n, kind, first_new = len(tok.piece2id), _kind_of(tok), max(tok.piece2id.values(), default=-1) + 1
     if vocab_size < n:

@@ -318,3 +318,10 @@ def test_clip(shared_file):
     assert canonicalize(clip, [clip.piece2id[p] for p in ("hel", "lo</w>")]) == [clip.piece2id["hello</w>"]]
     healed = clip.heal("hello wor")
     assert healed.mask()[clip.piece2id["or</w>"]] and clip.decode(healed.ids) == "hello</w>w"
+
+
+def test_arguments_of_other_types_are_named(tok):
+    with pytest.raises(ValueError, match="n must be 0 or more, .* got 'x'"):
+        tok.heal("hello", n="x")
+    with pytest.raises(TypeError, match="ids must be whole numbers, got str"):
+        is_canonical(tok, "ab")

@@ -55,3 +55,13 @@ def test_a_new_mask_takes_a_millisecond_or_little_more(trie):
             made.mask(state)
             times.append(time.thread_time() - start)
         assert min(times) < 0.003, (name, min(times))
+
+
+def test_what_is_no_language_or_state_is_named():
+    table = piece_table(Tokenizer.train(["abc"], vocab_size=256))
+    with pytest.raises(TypeError, match="language must be a pattern, .* got NoneType"):
+        Constraint(table, None)
+    constraint = Constraint(table, "[a-z]+")
+    for state in (-1, 1000):
+        with pytest.raises(ValueError, match=f"state must be from 0 to 1, got {state}"):
+            constraint.mask(state)

@@ -164,3 +164,20 @@ def test_without_threads_measures_are_the_same(monkeypatch):
         expected.word_tokens,
         expected.tokens,
     )
+
+
+def test_what_cannot_be_measured_is_named():
+    tok = Tokenizer.train(["hug pug hugs bun"] * 3, vocab_size=262)
+    found = measure(tok, ["hug pug"] * 30)
+    for call, words in (
+        (lambda: found.interval(resamples=0), "resamples must be 1 or more, got 0"),
+        (lambda: renyi_efficiency([-2, 1]), "counts must be 0 or more, got -2"),
+        (lambda: renyi_efficiency([2, 1], alpha=math.nan), "alpha must be 0 or more, got nan"),
+        (lambda: measures.gini([1, math.nan]), "values must be 0 or more, got nan"),
+        (lambda: measures.parity({}, "English"), "measures must have a language, got none"),
+        (lambda: boundary_scores(tok, {"hug": "hug"}), "must be its pieces in order, none empty, got 'hug'"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+    with pytest.raises(TypeError, match="both must be Measures, got int"):
+        measures.normalized_length(found, 5)

@@ -104,3 +104,20 @@ def test_special_tokens_begin_with_the_mean():
     assert found.backward[new.piece2id["ab ba"]].tolist() == tok.encode("ab ba")
     matrix = np.arange(8.0).reshape(4, 2)
     assert found.rows(matrix)[new.piece2id["<a>"]].tolist() == matrix.mean(0).tolist()
+
+
+def test_what_has_no_ids_is_named():
+    tok = Tokenizer.train(["hug pug hugs bun"] * 3, vocab_size=262)
+    with pytest.raises(TypeError, match="new must be a tokenizer, got str"):
+        tok.id_map("x.json")
+    with pytest.raises(TypeError, match="ids must be whole numbers, got str"):
+        tok.id_map(tok).convert("hug")
+    for call, words in (
+        (lambda: tok.remove(None), "pieces must be a list of pieces, got NoneType"),
+        (lambda: tok.remove([300]), "pieces must be text, got 300"),
+        (lambda: tok.extend(["hug"], "300"), "vocab_size must be an int, .* got '300'"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            call()
+    with pytest.raises(ValueError, match="coverage must be a share from 0 to 1, got '1'"):
+        tok.shrink_to(["hug"], coverage="1")
