@@ -11,7 +11,8 @@ from subword_nb import Tokenizer
 from subword_nb.pipeline import blocks
 from subword_nb.pipeline import align as pipeline
 from subword_nb.bulk.align import LongEncoding, align, align_long, align_texts
-from subword_nb.pipeline.encoding import Truncation
+from subword_nb.core.records import fields
+from subword_nb.pipeline.encoding import Encoding, Truncation
 from subword_nb.pipeline.encoder import encoder_of
 from subword_nb.pipeline.processors import TemplateProcessing
 from subword_nb.core.unicode import valid_text
@@ -99,18 +100,7 @@ PARTS = [
     "ﷺ",
     "supercalifragilistic",
 ]
-COLUMNS = (
-    "ids",
-    "pieces",
-    "offsets",
-    "offsets_bytes",
-    "word_ids",
-    "type_ids",
-    "special_tokens_mask",
-    "attention_mask",
-    "sequence_ranges",
-    "overflowing",
-)
+COLUMNS = [field.name for field in fields(Encoding)]
 
 
 @pytest.fixture(autouse=True)

@@ -6,26 +6,17 @@ from inputs import Choices
 
 from subword_nb.pipeline import blocks
 from subword_nb.core import jit
+from subword_nb.core.records import fields
 from subword_nb.pipeline import align as pipeline
 from subword_nb.bulk.align import LongEncoding, align_long
 from subword_nb.insight.compare import compare
 from subword_nb.pipeline.decoding import decode_stream, decode_stream_ref
+from subword_nb.pipeline.encoding import Encoding
 from subword_nb.pipeline.encoder import encode_blocks, encode_general, encoder_of, choose_fast_path
 from subword_nb.pipeline.engine import prefix_suffix_ids
 from subword_nb.insight.explain import explain
 
-COLUMNS = (
-    "ids",
-    "pieces",
-    "offsets",
-    "offsets_bytes",
-    "word_ids",
-    "type_ids",
-    "special_tokens_mask",
-    "attention_mask",
-    "sequence_ranges",
-    "overflowing",
-)
+COLUMNS = [field.name for field in fields(Encoding)]
 REFUSED = "refused"
 
 
