@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..bpe.model import BPE
 from ..core.jit import entry, kernel
 from ..core.unicode import BYTE2CHAR, code_point_ranges, visible_bytes
 from ..corpus.segmentation import byte_level_scanner
@@ -118,7 +117,7 @@ def word_tokens(
 def _reads_words(tok):
     "Do the ids of a text show the tokens of its words?"
     model = tok.model
-    if type(model) is not BPE or tok.normalizer is not None:
+    if model.algorithm != "bpe" or tok.normalizer is not None:
         return False
     if model.dropout or model.byte_fallback or model.continuing_subword_prefix or model.end_of_word_suffix:
         return False

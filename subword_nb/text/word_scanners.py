@@ -295,7 +295,7 @@ def char_steps(
     if norm is None:
         return ()
     if type(norm) is Sequence:
-        parts = [char_steps(n) for n in norm.steps]
+        parts: list[Any] = [char_steps(n) for n in norm.steps]
         return None if None in parts else sum(parts, ())
     if type(norm) is not BertNormalizer:
         return {NFD: ("nfd",), Lowercase: ("lower",), StripAccents: ("unmark",)}.get(type(norm))
