@@ -29,6 +29,7 @@ NATURAL = {  # a parameter, or the place of one: module.function.parameter, modu
     "core.records.record.cls": "the class itself, for `@record` without options",
     "pipeline.blocks.NotUTF8.__init__.what": "the message of an exception",
     "bulk.span_places.Unsure.__init__.what": "the message of an exception",
+    "core.table_cache.Packed.__init__.digest": "what pickle restores a value from, by position",
     "core.limits.limited.limits": "the limits themselves, for `with limited(limits):`",
     "text.regex.SplitPattern.match.pos": "as in `re`: match(text, pos)",
     "text.pretokenizers.byte_level.pattern": 'what the function is asked for, by name: byte_level("gpt2")',

@@ -231,9 +231,7 @@ def sum_words(
     ids: np.ndarray,  # (m,) uint32: the ids of all texts
     id_bounds: np.ndarray,  # (n + 1,) int64: those of text k are ids[id_bounds[k]:id_bounds[k + 1]]
     counts: np.ndarray,  # int64, as many as there are ids: how often each id occurs; changed in place
-) -> tuple[
-    np.ndarray, bytes
-]:  # (certain words, their tokens, words of two tokens or more); the other words, after spaces
+) -> tuple[np.ndarray, bytes]:  # Words that are certain, their tokens, those of several; the other words
     "Count the ids of texts, and the tokens of their words."
     facts = known.facts
     if len(facts) < len(counts):
