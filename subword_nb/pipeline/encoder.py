@@ -23,6 +23,7 @@ from subword_nb.pipeline.engine import (
     Compiled,
     EngineParts,
     byte_model,
+    checked_part,
     dropout_rngs,
     finished_rows,
     ids_by_spans,
@@ -650,6 +651,7 @@ class Engine(EngineParts):
         return {**vars(self), "_encoders": Encoders(self._encoders.parts)}
 
     def __setattr__(self, name, value):
+        value = checked_part(name, value)
         made = vars(self).get("_encoders")
         if made is None:
             object.__setattr__(self, name, value)
