@@ -18,7 +18,14 @@ from .added_tokens import AddedFinder, checked_allowed, refuse_special
 from ..text.alignment import Aligned
 from ..bpe.model import BPE
 from ..corpus.segmentation import SegmentationPlan, cut_words
-from .encoding import Encoding, Padding, TokenizerConfig, Truncation, pad_batch, truncate_pair
+from subword_nb.pipeline.encoding import (
+    Encoding,
+    Padding,
+    TokenizerConfig,
+    Truncation,
+    pad_batch,
+    truncate_pair,
+)
 from ..core.limits import SMALL, WORD_SMALL, check_growth
 from ..text.pretokenizers import pretokenizer, spells_bytes
 from ..text.splitters import PreTokenizer
