@@ -132,8 +132,9 @@ function titleScore(words, p) {
   const title = wordsOf(p.t), parts = title.flatMap((w) => w.split("_")), others = wordsOf(`${p.k} ${p.l}`), keys = wordsOf(p.k);
   let score = 0;
   for (const w of words) {
-    if (title.includes(w) || parts.includes(w)) score += 4; // batch finds encode_batch
+    if (title.includes(w)) score += 4;
     else if (keys.includes(w)) score += 4.5; // chosen by hand
+    else if (parts.includes(w)) score += 3.8; // batch finds encode_batch
     else if (title.some((t) => t.startsWith(w))) score += 2.5;
     else if (others.some((t) => t.startsWith(w))) score += 1;
     else return 0; // every word must be there
