@@ -70,7 +70,7 @@ def conventions(
     unk_piece=None,  # Not needed for counting
     treat_whitespace_as_suffix: bool = False,  # ▁ after each word, not in front
 ) -> tuple:  # (pre-tokenizer, normalizer, unknown piece)
-    "How an algorithm splits, normalizes and calls the unknown."
+    "The pre-tokenizer, the normalizer and the unknown piece of an algorithm."
     _check_algorithm(algorithm)
     pre, norm, unk = (
         d if isinstance(g, str) and g == "default" else g
@@ -99,14 +99,14 @@ def _check_algorithm(algorithm):
         )
 
 
-_WORDS_BEHIND = Split("▁", "merged_with_previous")  # words that end in ▁
+_SUFFIXED_WORDS = Split("▁", "merged_with_previous")  # words that end in ▁
 
 
 def _visible_spaces(norm, as_suffix):
     "Words that begin with ▁, or end in it, and the normalizer that writes spaces so."
     before = flat_steps(norm)
     edge = normalizers.Replace(r"\z", "▁", regex=True) if as_suffix else normalizers.Prepend("▁")
-    split = _WORDS_BEHIND if as_suffix else Split("▁", "merged_with_next")
+    split = _SUFFIXED_WORDS if as_suffix else Split("▁", "merged_with_next")
     return split, normalizers.Sequence((*before, edge, normalizers.Replace(" ", "▁")))
 
 
@@ -254,7 +254,7 @@ def _space_decoder(pre):
     step = pre.steps[-1] if isinstance(pre, Sequence) and pre.steps else pre
     if step == Split("▁", "merged_with_next"):
         return decoders.Sequence((decoders.Replace("▁", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)))
-    if step == _WORDS_BEHIND:
+    if step == _SUFFIXED_WORDS:
         return decoders.BPEDecoder("▁")
     if isinstance(step, Metaspace):
         return decoders.Metaspace(step.replacement, step.prepend_scheme, step.splits)
