@@ -567,7 +567,7 @@ def _find_slots(buffer, starts, j, k, table, of_span, new, state):
 def _settled(buffer, starts, k, table, id_buffer, span_kernel, encode_span, rescore_float32, first):
     "Write the ids of spans with a model that depends on earlier ones; returns as `encode_spans` does."
     # settle(buffer, starts, slots of spans, first, n, arrays, id buffer) writes n of them
-    of_span = np.empty(1 << 12, np.uint64)
+    of_span = np.empty(1 << 14, np.uint64)
     j = first
     while j < k:
         stop = min(k, j + len(of_span))
