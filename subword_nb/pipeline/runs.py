@@ -55,7 +55,7 @@ from subword_nb.pipeline.blocks import (
     encode_stream,
     groups_of,
     split_on_added_tokens,
-    utf8_of,
+    utf8_blocks,
 )
 from .engine import Compiled, ids_between
 from .thresholds import SIZES
@@ -113,19 +113,16 @@ def _split_work(work, size, safe_cut_regex, matcher=None):
             yield WorkItem(work.texts[a:b], first)
             continue
         text, at = work.texts[a], 0
-        is_str = isinstance(text, str)
-        data = utf8_of(text) if is_str else memoryview(text)
-        for cut in safe_cuts(data, size, safe_cut_regex, matcher=matcher):
-            part = _part(data[at:cut], is_str)
-            yield WorkItem([part], None if at else first, not at, cut == len(data))
+        for cut in safe_cuts(text, size, safe_cut_regex, matcher=matcher):
+            yield WorkItem([_part(text, at, cut)], None if at else first, not at, cut == len(text))
             at = cut
 
 
-def _part(data, is_str):
-    "A part of a text; a long one is not copied."
-    if not is_str:
-        return data
-    return TextSlice(data) if len(data) > SIZES.block else str(data, "utf-8")
+def _part(text, start, stop):
+    "A part of a text; of a `str`, a long one is not copied."
+    if isinstance(text, str):
+        return TextSlice(text, start, stop) if stop - start > SIZES.block else text[start:stop]
+    return memoryview(text)[start:stop]
 
 # %% ../../nbs/pipeline/09_runs.ipynb #a1b9d30c
 class BulkTier:
@@ -229,7 +226,7 @@ class BulkTier:
         "May a text contain an added token?"
         if self.matcher is None:
             return False
-        return not self.matcher.is_bytewise or self.matcher.may_occur_in(utf8_of(text))
+        return not self.matcher.is_bytewise or self.matcher.may_occur_in(b"".join(utf8_blocks(text)))
 
 
 def _encode_span(model, spans, span):

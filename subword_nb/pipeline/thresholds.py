@@ -19,6 +19,7 @@ SIZES = SimpleNamespace(
     library=min(1 << 17, int(_BULK or 1 << 17)),  # The same, if kernels are in a native library
     bulk=int(_BULK or 1 << 20),  # The same in every case, even if kernels must be compiled
     block=1 << 19,  # Bytes, or characters of a `str`, that are scanned at once; at least 4
+    encoded=1 << 12,  # Characters of a long `str` that are encoded at once
     longest=1 << 16,  # Bytes of the longest span that is cached; longer ones are encoded in pieces
     python=1 << 24,  # Bytes of the longest span that Python encodes where no kernel encodes it in pieces
     tables=32,  # Tables of spans that are kept for later threads
