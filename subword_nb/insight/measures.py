@@ -453,6 +453,8 @@ def boundary_scores(
     "Compare boundaries of tokens with those of a gold segmentation."
     from subword_nb.pipeline.align import align_batch
 
+    if not gold:
+        raise ValueError("gold must have a word, got none; pass words with their parts")
     matched = found = wanted = 0
     rows = align_batch(tok, [f"a {word}" for word in gold], add_special_tokens=False, allowed_special=())
     for (word, parts), row in zip(gold.items(), rows, strict=True):

@@ -175,6 +175,7 @@ def test_what_cannot_be_measured_is_named():
         (lambda: renyi_efficiency([2, 1], alpha=math.nan), "alpha must be 0 or more, got nan"),
         (lambda: measures.gini([1, math.nan]), "values must be 0 or more, got nan"),
         (lambda: measures.parity({}, "English"), "measures must have a language, got none"),
+        (lambda: boundary_scores(tok, {}), "gold must have a word, got none; pass words with their parts"),
         (lambda: boundary_scores(tok, {"hug": "hug"}), "must be its pieces in order, none empty, got 'hug'"),
     ):
         with pytest.raises(ValueError, match=words):
