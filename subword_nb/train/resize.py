@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..bpe.reference import join_pair
 from ..bpe.trainer import bpe_train
+from ..core.checks import check_start
 from ..text.pretokenizers import Metaspace, spells_bytes
 from ..text.splitters import Split, WholeText
 from ..pipeline.processors import BertProcessing, RobertaProcessing, Sequence, TemplateProcessing
@@ -400,6 +401,7 @@ def _learned_again(tok, kind, source, vocab_size, options):
         vocab_size=vocab_size + (gaps if kind == "wordpiece" else 0),
         **({"objective": "score"} if kind == "wordpiece" else {}) | options,
     )
+    check_start(new.training.pretokens or None, ())
     old, found = (sorted(t.model.piece2id, key=t.model.piece2id.get) for t in (tok, new))
     same_ids = all(new.piece2id.get(piece) == id for piece, id in tok.piece2id.items())
     if found[: len(old)] == old and same_ids:

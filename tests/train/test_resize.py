@@ -202,6 +202,14 @@ def test_growing_says_how_it_ended(tmp_path):
     )
 
 
+@pytest.mark.parametrize("algorithm", ["bpe", "char_bpe", "wordpiece", "wordlevel"])
+def test_nothing_is_learned_from_an_empty_corpus(algorithm):
+    tok = Tokenizer.train(["ab ab abc"], algorithm=algorithm, vocab_size=300)
+    for empty in ([], [""], {}):
+        with pytest.raises(ValueError, match="at least one pretoken, got none; pass text that is not empty"):
+            tok.extend(empty, tok.vocab_size + 5)
+
+
 def test_unigram_is_cut_with_its_corpus_and_cannot_grow():
     text = [made_up(random.Random(1), 20000)]
     tok = Tokenizer.train(
