@@ -720,6 +720,8 @@ def as_corpus(
     **options,  # Those of `Corpus`; none if the source is one
 ) -> Corpus:  # The same object if it is one
     "A corpus of a source."
+    if unknown := [name for name in options if name not in ("errors", "field", "sample", "seed")]:
+        raise ValueError(f"options of a corpus must be errors, field, sample or seed, got {unknown[0]}")
     if not isinstance(source, Corpus):
         return Corpus(source, **options)
     if given := {k: v for k, v in options.items() if v != {"errors": "strict", "seed": 0}.get(k)}:

@@ -278,12 +278,7 @@ def pretoken_counts(
     conventions(algorithm, pre_tokenizer, normalizer, treat_whitespace_as_suffix=treat_whitespace_as_suffix)
     # counting has ▁ in front, which scanners support
     pre, norm, _ = conventions(algorithm, pre_tokenizer, normalizer)
-    corpus_options, invalid = _corpus_options(options)
-    if invalid:
-        raise ValueError(
-            f"options of a corpus must be errors, field, sample or seed, got {next(iter(invalid))}"
-        )
-    corpus = _corpus_of(source, corpus_options, documents)
+    corpus = _corpus_of(source, options, documents)
     bytewise = is_bytewise(algorithm, pre)
     if corpus is None:
         counts = _given_counts(source, bytewise)

@@ -210,6 +210,13 @@ def test_nothing_is_learned_from_an_empty_corpus(algorithm):
             tok.extend(empty, tok.vocab_size + 5)
 
 
+def test_an_unknown_option_of_a_corpus_is_named_with_the_known_ones():
+    tok, docs = Tokenizer.train(["ab ab abc"], vocab_size=259), ["ab abc"]
+    for change in (tok.shrink_to, lambda corpus, **options: tok.prune(258, corpus, **options)):
+        with pytest.raises(ValueError, match="errors, field, sample or seed, got fields"):
+            change(docs, fields="text")
+
+
 def test_unigram_is_cut_with_its_corpus_and_cannot_grow():
     text = [made_up(random.Random(1), 20000)]
     tok = Tokenizer.train(
