@@ -9,6 +9,7 @@ __all__ = ['Reversed', 'parts_from_proto', 'read_sentencepiece', 'as_sentencepie
 # %% ../../nbs/formats/06_sentencepiece.ipynb #477aeaec
 import os
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from subword_nb.formats.sentencepiece_models import (
 from subword_nb.formats.sentencepiece_normalizer import (
     SentencePieceDecoder,
     SentencePieceNormalizer,
+    normalizer_steps,
     sentencepiece_decoder,
     sentencepiece_normalizer,
     words_of,
@@ -249,6 +251,12 @@ def _is_space_run(step):
     return step.pattern == " {2,}" and step.content in (" ", "▁")
 
 
+_KEYS = (
+    "a character map is applied by its longest keys in SentencePiece and by "
+    "its shortest in tokenizer.json, which differ for some sequences of marks"
+)
+
+
 def _by_rules(text, step):
     "Add a step that changes characters; False if it is not one."
     kind = type(step)
@@ -257,10 +265,7 @@ def _by_rules(text, step):
     if kind is normalizers.Precompiled and text.rules is None:
         text.rules = charsmap_rules(step.precompiled_charsmap)
         text.charsmap, text.name = step.precompiled_charsmap, "user_defined"
-        text.note(
-            "a character map is applied by its longest keys in SentencePiece and by "
-            "its shortest in tokenizer.json, which differ for some sequences of marks"
-        )
+        text.note(_KEYS)
     elif kind is normalizers.NFKC and text.rules is None:
         text.rules, text.name = dict(rules_for("nfkc")), "nfkc"
         text.note("NFKC becomes SentencePiece's map nfkc, which leaves rare sequences of marks as they are")
@@ -358,8 +363,10 @@ def _flat(step, kind, name):
 def _text_of(parts):
     "The steps before the model, or an error that names an unsupported step."
     text, first = _Text(), True
+    steps = _flat(parts.normalizer, normalizers.Sequence, "normalizers")
+    own = _as_one(steps)
     for step in [
-        *_flat(parts.normalizer, normalizers.Sequence, "normalizers"),
+        *(steps if own is None else [own]),
         *_flat(pretokenizer(parts.pre_tokenizer), Sequence, "pretokenizers"),
     ]:
         if type(step) is SentencePieceNormalizer and first:
@@ -376,9 +383,21 @@ def _text_of(parts):
         )
     if not text.own:
         text.notes += tuple(_edge_notes(text))
+    elif own is not None and own.charsmap:
+        text.note(_KEYS)
     if text.charsmap is None:
         text.charsmap = build_charsmap(text.rules) if text.rules else b""
     return text
+
+
+def _as_one(steps):
+    "The normalizer that removes extra spaces and is written as these steps, or None."
+    maps = [step for step in steps[:1] if type(step) is normalizers.Precompiled]
+    for front, escape, suffix in product((True, False), repeat=3):
+        norm = SentencePieceNormalizer(b"", front, True, escape, suffix)
+        if [*maps, *normalizer_steps(norm)] == steps:
+            return replace(norm, charsmap=maps[0].precompiled_charsmap) if maps else norm
+    return None
 
 
 def _said_by(step):
