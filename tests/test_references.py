@@ -62,6 +62,27 @@ def test_every_citation_is_listed_and_every_work_is_cited(works):
     assert {listed[c] for c in {*found, *docstrings}} == {work.key for work in works}
 
 
+def test_every_page_of_another_site_that_is_linked_is_listed():
+    address = re.compile(r"\]\((https?://[^)\s#]+)")
+    ours, example = "https://github.com/subword-nb/", re.compile(r"https?://(\w+\.example|127\.0\.0\.1|localhost)\b")
+    pages = {
+        path.relative_to(NBS).as_posix(): "\n".join(
+            "".join(c["source"])
+            for c in json.loads(path.read_text(encoding="utf-8"))["cells"]
+            if c["cell_type"] == "markdown"
+        )
+        for path in sorted(NBS.rglob("*.ipynb"))
+    }
+    listed = tuple(address.findall(pages.pop("book/references.ipynb")))
+    unlisted = {
+        (page, link)
+        for page, text in pages.items()
+        for link in address.findall(text)
+        if not link.startswith((ours, *listed)) and not example.match(link)
+    }
+    assert len(listed) > 90 and not unlisted
+
+
 def test_works_have_one_anchor_each_and_a_title(references, works):
     text = prose(NBS / references.PAGE)
     assert len({work.key for work in works}) == len(works) == text.count("<a id=")
