@@ -429,7 +429,8 @@ def write_site(out: Path, work: Path, say: Callable) -> int:  # Number of pages
     docsite_home.write_card(out / "card.png")
     say("making the search index")
     titles = docsite_search.search_list(sections, texts)
-    (out / "pages.json").write_text(json.dumps(titles, ensure_ascii=False), encoding="utf-8")
+    listed = json.dumps(titles, ensure_ascii=False)
+    (out / "pages.js").write_text(f"globalThis.sitePages = {listed};\n", encoding="utf-8")
     run([sys.executable, "-m", "pagefind", "--site", str(out), "--include-characters", "_", "--quiet"])
     for extra in [*(out / "pagefind").glob("*ui.*"), out / "pagefind" / "pagefind-highlight.js"]:
         extra.unlink()  # pagefind's own search boxes: ours is in site.js

@@ -215,6 +215,17 @@ def test_search_ranks_titles_and_knows_other_words(page, address, typed, first):
     assert first in page.locator(".found a").first.get_attribute("href")
 
 
+def test_titles_are_searched_in_a_page_opened_as_a_file(chrome, built_site):
+    page = chrome.new_page()
+    page.goto((built_site / "text" / "normalizers.html").as_uri())
+    page.keyboard.press("/")
+    page.get_by_role("searchbox", name="Search the pages").fill("install")
+    page.locator(".found a").first.wait_for()
+    assert page.locator(".found a").first.get_attribute("href") == (built_site / "index.html").as_uri()
+    assert "Only titles" in page.locator(".count").inner_text()
+    page.close()
+
+
 def test_search_opens_and_closes_by_mouse_and_keyboard(page, address):
     page.goto(f"{address}/tutorials/pipelines.html")
     page.get_by_role("button", name="Search").click()

@@ -94,7 +94,8 @@ if (runBar && location.protocol.startsWith("http")) {
   runBar.hidden = false;
 }
 
-// ---------- search: pagefind's index, loaded at the first use; a page opened as a file has none ----------
+// ---------- search: titles and pagefind's index of all words, loaded at the first use; a page opened as a file has titles only ----------
+const served = location.protocol.startsWith("http");
 const finder = one(".finder"), query = one("#site--query"), found = one(".found"), count = one(".count"), searchButton = one(".search");
 let engine;
 function escapeText(text) {
@@ -119,11 +120,16 @@ function entry(href, title, excerpt) {
   return li;
 }
 // Titles, members of the API and other words for them, which go before words in the text (dev/docsite_search.py).
+// They are in a script, because a page opened as a file may load one, and may not fetch.
 let titles;
-async function loadTitles() {
-  if (!titles) {
-    titles = await (await fetch(new URL(`${root.dataset.root}pages.json`, location.href))).json();
-  }
+function loadTitles() {
+  titles ??= new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.src = new URL(`${root.dataset.root}pages.js`, location.href);
+    script.onload = () => resolve(globalThis.sitePages);
+    script.onerror = reject;
+    document.head.append(script);
+  });
   return titles;
 }
 const FILLERS = new Set("a an and are can do does for how i in is it me my of on or the to use using what when why with".split(" "));
@@ -150,7 +156,7 @@ function byTitle(text, list) {
 async function search() {
   const text = query.value.trim();
   if (!text) { found.replaceChildren(); count.textContent = ""; return; }
-  const [hits, list] = await Promise.all([load().then((e) => e.debouncedSearch(text, {}, 120)), loadTitles()]);
+  const [hits, list] = await Promise.all([served ? load().then((e) => e.debouncedSearch(text, {}, 120)) : { results: [] }, loadTitles()]);
   if (!hits) return; // a newer search is on its way
   const top = new URL(root.dataset.root, location.href);
   const named = byTitle(text, list).filter((x) => x.score >= 2).slice(0, 6);
@@ -166,25 +172,24 @@ async function search() {
   });
   found.replaceChildren(...first, ...items);
   const n = Math.max(hits.results.length, named.length);
-  count.textContent = n ? `${n} ${n === 1 ? "page" : "pages"}, the best places first` : `Nothing found for “${text}”`;
+  const scope = served ? "" : " Only titles are searched in a page that is opened as a file.";
+  count.textContent = (n ? `${n} ${n === 1 ? "page" : "pages"}, the best places first.` : `Nothing found for “${text}”.`) + scope;
 }
 function openFinder() { if (!finder.open) { finder.showModal(); query.select(); } }
-if (location.protocol.startsWith("http")) {
-  searchButton.hidden = false;
-  searchButton.addEventListener("click", openFinder);
-  query.addEventListener("input", () => search().catch(() => { count.textContent = "The search index could not be loaded."; }));
-  query.addEventListener("keydown", (e) => { if (e.key === "Enter") { e.preventDefault(); one("a", found)?.click(); } });
-  found.addEventListener("click", () => finder.close());
-  finder.addEventListener("click", (e) => { if (e.target === finder) finder.close(); });
-  finder.addEventListener("keydown", (e) => {
-    if (e.key !== "ArrowDown" && e.key !== "ArrowUp") return;
-    const stops = [query, ...all("a", found)];
-    const next = stops[stops.indexOf(document.activeElement) + (e.key === "ArrowDown" ? 1 : -1)];
-    if (next) { e.preventDefault(); next.focus(); }
-  });
-}
+searchButton.hidden = false;
+searchButton.addEventListener("click", openFinder);
+query.addEventListener("input", () => search().catch(() => { count.textContent = "The search index could not be loaded."; }));
+query.addEventListener("keydown", (e) => { if (e.key === "Enter") { e.preventDefault(); one("a", found)?.click(); } });
+found.addEventListener("click", () => finder.close());
+finder.addEventListener("click", (e) => { if (e.target === finder) finder.close(); });
+finder.addEventListener("keydown", (e) => {
+  if (e.key !== "ArrowDown" && e.key !== "ArrowUp") return;
+  const stops = [query, ...all("a", found)];
+  const next = stops[stops.indexOf(document.activeElement) + (e.key === "ArrowDown" ? 1 : -1)];
+  if (next) { e.preventDefault(); next.focus(); }
+});
 addEventListener("keydown", (e) => {
   const typing = e.target.closest?.("input, textarea, [contenteditable]");
-  if (!searchButton.hidden && ((e.key === "/" && !typing && !e.ctrlKey && !e.metaKey) || (e.key === "k" && (e.ctrlKey || e.metaKey)))) { e.preventDefault(); openFinder(); }
+  if ((e.key === "/" && !typing && !e.ctrlKey && !e.metaKey) || (e.key === "k" && (e.ctrlKey || e.metaKey))) { e.preventDefault(); openFinder(); }
   if (e.key === "Escape" && root.classList.contains("pages-open")) { showPages(false); menuButton.focus(); }
 });
