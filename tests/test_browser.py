@@ -317,8 +317,9 @@ def test_a_lesson_runs_and_checks_where_it_is_read(lesson):
     page, loaded = lesson
     page.wait_for_load_state("networkidle")
     assert not any("playground" in url for url in loaded)
-    page.get_by_role("button", name="Run this lesson").click()
+    page.get_by_role("button", name="Run this lesson").press("Enter")
     page.get_by_text("0 of 4 exercises solved").wait_for(timeout=300_000)
+    assert page.evaluate("document.activeElement.closest('.run-bar') !== null")  # the next Tab leads on from here
 
     cell = page.locator('[data-cell="1e0f26c0"]')  # toy = bpe_train_ref(TOY_COUNTS, vocab_size=10, …)
     cell.get_by_role("button", name="Edit").click()
@@ -331,6 +332,14 @@ def test_a_lesson_runs_and_checks_where_it_is_read(lesson):
     assert "SyntaxError" in cell.locator(".out-error").inner_text()
     cell.get_by_role("button", name="Undo edits").click()
     assert "merges=[('u', 'g'), ('u', 'n')" in cell.locator(".out").inner_text()
+
+    cell.get_by_role("button", name="Edit").click()
+    code.fill(f"long = {'x' * 300!r}")  # on a phone: many lines, none of which is hidden or scrolls
+    height, sides = code.evaluate(
+        "(e) => [e.clientHeight, [e.scrollWidth - e.clientWidth, e.scrollHeight - e.clientHeight]]"
+    )
+    assert sides == [0, 0] and height > 5 * 14
+    cell.get_by_role("button", name="Undo edits").click()
 
     answer, check = page.get_by_label("check_fourth").first, page.get_by_role("button", name="Check").first
     verdict = page.locator(".ls-verdict").first

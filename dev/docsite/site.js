@@ -82,6 +82,8 @@ if (runBar && location.protocol.startsWith("http")) {
     if (solved?.length) status.textContent = `You solved ${solved.length} of ${runBar.dataset.exercises} exercises. ${status.textContent}`;
   } catch (e) { /* private windows may refuse */ }
   button.addEventListener("click", async () => {
+    status.tabIndex = -1;
+    status.focus({ preventScroll: true }); // a disabled button would lose the reader's place
     button.disabled = true;
     try {
       const { begin } = await import(new URL(`${root.dataset.root}playground/lesson.js`, location.href));

@@ -25,13 +25,16 @@ class Progress {
   }
 }
 
-/** A place to write Python: Ctrl+Enter or Shift+Enter runs it, and a new line is indented like the one before. */
+/** A place to write Python, as high as its wrapped lines: Ctrl+Enter or Shift+Enter runs it, and a new line is indented like the one before. */
 function editor(label, value, onrun, oninput) {
-  const rows = () => Math.max(2, area.value.split("\n").length);
-  const area = el("textarea", { class: "ls-code", "aria-label": label, spellcheck: "false", autocomplete: "off", autocapitalize: "off", wrap: "off" });
+  const area = el("textarea", { class: "ls-code", rows: 2, "aria-label": label, spellcheck: "false", autocomplete: "off", autocapitalize: "off" });
+  const fit = () => {
+    area.style.height = "auto";
+    area.style.height = `${area.scrollHeight + area.offsetHeight - area.clientHeight}px`;
+  };
   area.value = value;
-  area.rows = rows();
-  area.addEventListener("input", () => { area.rows = rows(); oninput(area.value); });
+  area.addEventListener("input", () => { fit(); oninput(area.value); });
+  new ResizeObserver(() => requestAnimationFrame(fit)).observe(area);
   area.addEventListener("keydown", (e) => {
     if (e.key !== "Enter" || e.altKey || e.metaKey) return;
     e.preventDefault();
