@@ -212,12 +212,12 @@ function unigramPanel(reason, at, remember, word, focus) {
     cut.textContent = to - from < chars.length ? `The picture shows characters ${from} to ${to - 1} of ${number(chars.length)}.` : "";
     if (!path) { said.textContent = "No path is listed."; return; }
     said.replaceChildren(k ? `Path ${k + 1} of ${paths.length}: ` : "The best path: ", list(path.pieces), ` with the score ${score(path.score)}`,
-      k ? `, ${score(path.behind)} nats behind the best` : "", path.probability === null || path.probability === undefined ? "" : `; probability ${share(path.probability)} among all splits`, ".");
+      k ? `, ${score(path.behind)} nats behind the best` : "", path.probability === null || path.probability === undefined ? "" : `; probability ${share(path.probability)} among all segmentations`, ".");
   };
   show(at = Math.min(at ?? 0, last));
   const every = folded(`Every piece that fits somewhere (${number(reason.arcs.length)})`, () => table("Pieces that fit", ["Place", "Piece", "Id", "Score", "Probability", "On the best path"],
     reason.arcs.map((a) => ({ cells: [`${a.start}–${a.end}`, code(a.piece), a.id === null || a.id === undefined ? "–" : String(a.id), score(a.score), share(a.marginal), a.best ? "yes" : ""] }))));
-  const key = el("p", { class: "sw-quiet" }, "A piece is filled as far as its probability, over all ways to cut the word.");
+  const key = el("p", { class: "sw-quiet" }, "Each piece is filled in proportion to its probability, over all segmentations of the word.");
   return [el("div", { class: "sw-scroll", tabindex: "0", role: "region", "aria-label": "Lattice" }, stage), key, cut, said, stepper("Path", last, at, show), every];
 }
 

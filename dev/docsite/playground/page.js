@@ -94,7 +94,7 @@ async function begin(root) {
   area.value = list.text;
   const samples = el("div", { class: "pg-samples", role: "group", "aria-label": "Texts to try" }, ...Object.entries(SAMPLES).map(([name, text]) => el("button", { type: "button", class: "pg-sample", onclick: () => { area.value = text ?? list.text; changed(0); } }, name)));
   const status = el("p", { class: "pg-status", role: "status" }), alert = el("p", { class: "pg-alert", role: "alert" }), view = el("div", { class: "pg-view" });
-  root.replaceChildren(choices, about, training, el("label", { class: "pg-label", for: "pg-text" }, "Text"), area, samples, more, alert, asks, status, view, drawn, chat.node);
+  root.replaceChildren(choices, about, training, el("label", { class: "pg-label", for: "pg-text" }, "Text"), area, samples, more, alert, asks, status, drawn, view, chat.node);
   root.classList.add("pg-ready");
 
   const say = (text) => { status.textContent = text; };
