@@ -64,7 +64,10 @@ def test_every_citation_is_listed_and_every_work_is_cited(works):
 
 def test_every_page_of_another_site_that_is_linked_is_listed():
     address = re.compile(r"\]\((https?://[^)\s#]+)")
-    ours, example = "https://github.com/subword-nb/", re.compile(r"https?://(\w+\.example|127\.0\.0\.1|localhost)\b")
+    ours, example = (
+        "https://github.com/subword-nb/",
+        re.compile(r"https?://(\w+\.example|127\.0\.0\.1|localhost)\b"),
+    )
     pages = {
         path.relative_to(NBS).as_posix(): "\n".join(
             "".join(c["source"])
