@@ -54,7 +54,8 @@ def citation_linker(
     # of two works with one short name, it is the first one's
     keys = {(name, work.year): work.key for work in reversed(works) for name in work.names}
     names = "|".join(re.escape(name) for name in sorted({name for name, _ in keys}, key=len, reverse=True))
-    citation = re.compile(rf"\b({names})(,? )(\(?)(\d{{4}})\b")
+    # pandoc puts a no-break space after an abbreviation, "et al."
+    citation = re.compile(rf"\b({names})(,?[ \u00a0])(\(?)(\d{{4}})\b")
 
     def linked(text: str, address: str) -> str:
         def link(m: re.Match) -> str:

@@ -104,6 +104,7 @@ def test_citations_become_links_where_they_are_text(references, works):
         ("Kudo and Richardson (2018)", f"{to('kudo-richardson-2018', 'Kudo and Richardson (2018')})"),
         ("Sennrich et al., 2016", to("sennrich-2016", "Sennrich et al., 2016")),
         ("Sennrich et al. 2016", to("sennrich-2016", "Sennrich et al. 2016")),
+        ("Sennrich et al.\u00a02016", to("sennrich-2016", "Sennrich et al.\u00a02016")),
         ("Kudo 2019, Kudos 2018", "Kudo 2019, Kudos 2018"),
         ("<code>Kudo 2018</code><a href='x'>Kudo <b>2018</b> Kudo 2018</a>", None),
     ):
