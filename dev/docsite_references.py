@@ -8,7 +8,7 @@ from pathlib import Path
 
 PAGE = "book/references.ipynb"  # the notebook that lists the works
 ENTRY = re.compile(r'^\| <a id="([^"]+)"></a>(.+?) \((\d{4})\) \| ', re.M)
-CLOSED = {"a", "code", "pre", "h1", "h2", "h3", "h4", "script", "style", "svg", "math", "summary"}
+CLOSED = {"a", "code", "pre", "h1", "h2", "h3", "h4", "style", "svg", "math", "summary"}
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,8 @@ def citation_linker(
             return f'<a class="cite" href="{address}#{key}">{m[0]}</a>' if key else m[0]
 
         out, inside = [], 0
-        for part in re.split(r"(<[^>]+>)", text):
+        # the data of a stepper, in a script, has tags whose ends are escaped
+        for part in re.split(r"(<script\b.*?</script>|<[^>]+>)", text, flags=re.S):
             tag = re.match(r"<(/?)(\w+)", part)
             if tag is None:
                 out.append(part if inside else citation.sub(link, part))

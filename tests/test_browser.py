@@ -319,7 +319,9 @@ def test_a_lesson_runs_and_checks_where_it_is_read(lesson):
     assert not any("playground" in url for url in loaded)
     page.get_by_role("button", name="Run this lesson").press("Enter")
     page.get_by_text("0 of 4 exercises solved").wait_for(timeout=300_000)
-    assert page.evaluate("document.activeElement.closest('.run-bar') !== null")  # the next Tab leads on from here
+    assert page.evaluate(
+        "document.activeElement.closest('.run-bar') !== null"
+    )  # the next Tab leads on from here
 
     cell = page.locator('[data-cell="1e0f26c0"]')  # toy = bpe_train_ref(TOY_COUNTS, vocab_size=10, …)
     cell.get_by_role("button", name="Edit").click()

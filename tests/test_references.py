@@ -1,5 +1,6 @@
 """The page of references has every work that the pages cite, each is cited, and citations become links."""
 
+import html
 import json
 import re
 from pathlib import Path
@@ -106,6 +107,26 @@ def test_citations_become_links_where_they_are_text(references, works):
         ("Sennrich et al. 2016", to("sennrich-2016", "Sennrich et al. 2016")),
         ("Sennrich et al.\u00a02016", to("sennrich-2016", "Sennrich et al.\u00a02016")),
         ("Kudo 2019, Kudos 2018", "Kudo 2019, Kudos 2018"),
+        (
+            '<script>["<svg>Kudo 2018<\\/svg>"]</script>Kudo 2018',
+            f'<script>["<svg>Kudo 2018<\\/svg>"]</script>{to("kudo-2018", "Kudo 2018")}',
+        ),
         ("<code>Kudo 2018</code><a href='x'>Kudo <b>2018</b> Kudo 2018</a>", None),
     ):
         assert linked(text, "refs.html") == (want or text)
+
+
+@pytest.mark.slow
+def test_no_citation_on_the_site_is_plain_text(built_site, works):
+    listed = {(name, work.year) for work in works for name in work.names}
+    plain, links = {}, 0
+    for path in sorted(built_site.rglob("*.html")):
+        _, start, text = path.read_text(encoding="utf-8").partition("<main")
+        if not start or path.name == "references.html":
+            continue
+        links += text.count('class="cite"')
+        text = re.sub(r"<(script|style|svg|math|pre|code|summary|h[1-4]|a)\b.*?</\1>", " ", text, flags=re.S)
+        text = html.unescape(re.sub(r"<[^>]+>", " ", text)).replace("\u00a0", " ")
+        if found := listed.intersection(CITATION.findall(text)):
+            plain[path.relative_to(built_site).as_posix()] = found
+    assert links > 100 and not plain
