@@ -242,7 +242,7 @@ function graphemes(text) {
 }
 function countsOf(data) {
   const n = data.tokens.length, bytes = new TextEncoder().encode(data.text).length, seen = graphemes(data.text);
-  const facts = [["tokens", number(n)], ["words", number(data.words.length)], ...(seen === null ? [] : [["characters seen", number(seen)]]),
+  const facts = [["tokens", number(n)], ["words", number(data.words.length)], ...(seen === null ? [] : [["graphemes", number(seen)]]),
     ["code points", number([...data.text].length)], ["bytes", number(bytes)], ["bytes per token", n ? (bytes / n).toFixed(2) : "–"]];
   return el("dl", { class: "sw-counts" }, ...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 }
@@ -251,8 +251,7 @@ function countsOf(data) {
 
 /**
  * Fill `root` with an explanation.
- * options: word, step (where to begin), counts (false: without), heading (level of headings, default 3), onChange({word, step}).
- * Returns {word(), step(), select(word)}.
+ * options: word, step (where to begin), heading (level of headings, default 3), onChange({word, step}).
  */
 export function render(root, data, options = {}) {
   const level = `h${options.heading ?? 3}`, { tokens, words, reasons } = data;
@@ -322,7 +321,7 @@ export function render(root, data, options = {}) {
 
   const changes = data.parts.flatMap((p) => p.changes ?? []);
   const parts = [
-    options.counts === false ? null : countsOf(data),
+    countsOf(data),
     tokens.length ? strip : el("p", { class: "sw-quiet" }, data.text ? "This text has no tokens." : "The text is empty, so there are no tokens."),
     tokens.length > shown ? el("p", { class: "sw-quiet" }, `… and ${plural(tokens.length - shown, "more token")}.`) : null,
     tokens.length ? detail : null,
@@ -339,5 +338,4 @@ export function render(root, data, options = {}) {
     choose(Math.min(first, shown - 1), false);
   }
   if (word !== null) showWord(word, step ?? undefined);
-  return { word: () => word, step: () => step, select: toWord };
 }

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import browser
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from subword_nb import Tokenizer
 from subword_nb.tokenizer.widget import answer, front_end, playground
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 MARKUP = "<img src=x onerror=window.hit=1> <script>window.hit=1</script> </textarea><svg/onload=window.hit=1>"
 NASTY = [
     "",
@@ -133,6 +135,45 @@ def test_the_script_has_one_export_and_no_way_to_markup():
         r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|https?://(?!www\.w3\.org/)",
         script + style,
     )
+
+
+# ---------- the view in a browser ----------
+
+TEXTS = ["the hug of a pug and the hug of a pun, hugs "] * 6
+KINDS = {  # of reasons → options of a tokenizer that gives them, and words of the drawing
+    "bpe": ({"algorithm": "bpe", "vocab_size": 270}, "After merge 1 of"),
+    "wordpiece": ({"algorithm": "wordpiece", "vocab_size": 30}, "Pieces:"),
+    "unigram": ({"algorithm": "unigram", "vocab_size": 30}, "among all segmentations"),
+    "wordlevel": ({"algorithm": "wordlevel", "vocab_size": 30}, "is in the vocabulary as a whole"),
+    "steps": ({"algorithm": "pathpiece", "vocab_size": 272}, "Pieces:"),
+}
+DRAW = """async (explained) => {
+  const { render } = await import("/view.js"), root = document.createElement("main");
+  document.body.append(root);
+  for (const options of [{}, { word: 1, step: 1 }]) render(root, explained, options);
+  for (const fold of root.querySelectorAll("details")) fold.open = true;
+  return [root.textContent, [...root.querySelectorAll(".sw-token")].map((e) => Number(e.dataset.id))];
+}"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(browser.missing()), reason=browser.missing())
+def test_every_kind_of_reason_is_drawn(tmp_path):
+    (tmp_path / "index.html").write_text(
+        '<!doctype html><title>view</title><link rel="icon" href="data:,">', encoding="utf-8"
+    )
+    shutil.copyfile(ROOT / "subword_nb" / "view.js", tmp_path / "view.js")
+    with browser.served(tmp_path) as url, browser.chromium() as chrome:
+        page = chrome.new_page()
+        wrong = browser.watch(page)
+        page.goto(f"{url}/index.html")
+        for kind, (options, words) in KINDS.items():
+            tok = Tokenizer.train(TEXTS, progress=False, **options)
+            explained = tok.explain("the hugs of").to_dict()
+            assert {r["kind"] for r in explained["reasons"]} == {kind}
+            text, ids = page.evaluate(DRAW, json.loads(json.dumps(explained)))
+            assert words in text and ids == tok.encode("the hugs of"), kind
+        assert not wrong
 
 
 # ---------- in JupyterLab ----------
