@@ -21,10 +21,10 @@ class Out(io.StringIO):
 
 
 def run(*args, data: bytes | None = None, cwd=None, quiet: bool = True, **env) -> subprocess.CompletedProcess:
-    """The command line with arguments, in this process; with standard input, in one of its own.
+    """The command line with arguments and standard input, in this process; with variables of the environment, in one of its own.
 
     `quiet`: without lines about progress, which a busy machine would cause."""
-    if data is not None or env:
+    if env:
         return subprocess.run(
             [sys.executable, "-m", "subword_nb", *map(str, args)],
             input=data or b"",
@@ -35,14 +35,16 @@ def run(*args, data: bytes | None = None, cwd=None, quiet: bool = True, **env) -
     from subword_nb.cli.main import app
 
     out, err = Out(), io.StringIO()
-    before, said = os.getcwd(), os.environ.get("SUBWORD_NB_QUIET")
+    before, said, stdin = os.getcwd(), os.environ.get("SUBWORD_NB_QUIET"), sys.stdin
     os.chdir(cwd or before)
     os.environ["SUBWORD_NB_QUIET"] = "1" if quiet else ""
+    sys.stdin = io.TextIOWrapper(io.BytesIO(data or b""))
     try:
         with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as left:
             app(list(map(str, args)), prog_name="subword-nb")
     finally:
         os.chdir(before)
+        sys.stdin = stdin
         os.environ.pop("SUBWORD_NB_QUIET")
         if said is not None:
             os.environ["SUBWORD_NB_QUIET"] = said

@@ -1,4 +1,4 @@
-"""The command line as a shell uses it: processes, pipes, exit codes."""
+"""The command line as a shell uses it: pipes, signals, exit codes."""
 
 import json
 import os
@@ -9,19 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
+from commands import run
 
 TEXT = "hugs and pugs, naïve 你好\n\n\tpuns \r\n'quotes' \x00 end without newline"
-
-
-def run(*args, data: bytes = b"", cwd=None, **env) -> subprocess.CompletedProcess:
-    "`python -m subword_nb` with arguments and standard input."
-    return subprocess.run(
-        [sys.executable, "-m", "subword_nb", *map(str, args)],
-        input=data,
-        capture_output=True,
-        cwd=cwd,
-        env={**os.environ, "PYTHONUTF8": "1", "SUBWORD_NB_QUIET": "1", **env},
-    )
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +85,10 @@ def test_files_arrays_and_lines(folder):
     )
     assert (
         run(
-            "encode", "-t", "tok.json", "--lines", "-o", "/dev/stdout", data=b"a\nb\n", cwd=folder
+            *("encode", "-t", "tok.json", "--lines", "-o", "/dev/stdout"),
+            data=b"a\nb\n",
+            cwd=folder,
+            NO_COLOR="1",  # in a process, which has such a file
         ).stdout.count(b"\n")
         == 2
     )
