@@ -63,7 +63,7 @@ KEYWORDS = {
     "migrate/transformers.ipynb": "migrate migrating migration port switch convert huggingface hf autotokenizer",
     "migrate/rules.ipynb": "migrate migrating migration nltk spacy moses blingfire words",
     "pipeline/04_encoding.ipynb": "pad padding truncate truncation mask offsets offset_mapping attention",
-    "pipeline/15_chat_templates.ipynb": "chat jinja",
+    "pipeline/16_chat_templates.ipynb": "chat jinja",
     "tokenizer/03_chat.ipynb": "chat injection security",
     "reference/api.ipynb": "api reference methods members class",
     "reference/commands.ipynb": "cli command line shell terminal options",
