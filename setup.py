@@ -74,20 +74,23 @@ class BuildPy(build_py):
     "The modules, and the library of kernels beside them."
 
     def run(self):
-        "Copy modules; compile kernels, unless the library in a source folder is that of its sources already."
+        "Copy modules and the library of kernels, which is compiled in the source folder unless it is that of these sources."
         super().run()
         if KERNELS == "none":
             return
         sys.path.insert(0, str(here))
         from subword_nb.core import native, native_build
 
-        folder = (
-            (here if self.editable_mode else Path(self.build_lib).resolve()) / cfg["lib_path"] / "_kernels"
-        )
-        if self.editable_mode and native.library_at(folder, native.PACKAGE, trusted=True) is not None:
-            return
+        own = here / cfg["lib_path"] / "_kernels"
+        built = Path(self.build_lib).resolve() / cfg["lib_path"] / "_kernels"
+        targets = KERNELS.split(",") if KERNELS else None
         try:
-            native_build.build(folder, targets=KERNELS.split(",") if KERNELS else None)
+            # the library in the source folder may be one for other processors
+            if targets and not self.editable_mode:
+                native_build.build(built, targets=targets)
+                return
+            if native.library_at(own, native.PACKAGE, trusted=True) is None:
+                native_build.build(own, targets=targets)
         except native_build.CannotBuild as e:
             if KERNELS:
                 raise
@@ -95,6 +98,9 @@ class BuildPy(build_py):
                 f"subword_nb: installed without compiled kernels, bulk work will be slow: {e}",
                 file=sys.stderr,
             )
+            return
+        if not self.editable_mode:
+            shutil.copytree(own, built, dirs_exist_ok=True)
 
 
 COMMANDS = {"sdist": Sdist, "build_py": BuildPy}
