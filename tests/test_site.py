@@ -475,8 +475,13 @@ def small_project(tmp_path) -> Path:
     "kind, source, complaint",
     [
         ("markdown", "See [a page](99_nowhere.ipynb).", "leads nowhere"),
-        ("markdown", "::: {.callout-note}\nnever closed", "pandoc"),
-        ("code", "#| export\nraise ValueError('no such page')", "no such page"),
+        pytest.param("markdown", "::: {.callout-note}\nnever closed", "pandoc", marks=pytest.mark.slow),
+        pytest.param(
+            "code",
+            "#| export\nraise ValueError('no such page')",
+            "no such page",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_failed_build_says_why_and_leaves_the_old_site(small_project, kind, source, complaint):

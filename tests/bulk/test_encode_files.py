@@ -376,9 +376,15 @@ def die_at(k, monkeypatch, how):
 
 @unix
 @pytest.mark.parametrize(
-    "name,limit", [("a.npy", None), ("b.npy", 700), ("c.parquet", 700), ("d.arrow", None)]
+    "name,limit,overwrite",
+    [
+        ("a.npy", None, True),
+        ("b.npy", 700, False),
+        ("b.npy", 700, True),
+        ("c.parquet", 700, True),
+        ("d.arrow", None, False),
+    ],
 )
-@pytest.mark.parametrize("overwrite", [False, True])
 def test_killed_at_every_step(tok, tmp_path, small, name, limit, overwrite, record_property):
     if name[-3:] != "npy":
         pytest.importorskip("pyarrow")

@@ -61,7 +61,7 @@ def texts(rng, n):
 
 def test_spans_of_bytes_in_parts(monkeypatch):
     rng, answered = random.Random(0), 0
-    for _ in range(3000):
+    for _ in range(600):
         tokens = {
             bytes(rng.choices(b"abc", k=rng.choice((2, 2, 3, 3, 4, 6)))) for _ in range(rng.randrange(14))
         }
@@ -76,13 +76,13 @@ def test_spans_of_bytes_in_parts(monkeypatch):
         if pieces is not None:
             assert [i for ids in pieces for i in ids.tolist()] == span_ids(encoder, [span])[0]
             answered += 1
-    assert answered > 2000
+    assert answered > 400
 
 
 @pytest.mark.parametrize("path", MODELS)
 def test_ids_do_not_depend_on_what_is_remembered(shared_file, monkeypatch, path):
     tok, rng = Tokenizer.load(shared_file(f"vocab/{path}")), random.Random(path)
-    cases = [*texts(rng, 400)]
+    cases = [*texts(rng, 100)]
     bulk, answered = encoder_of(tok).bulk, []
     whole = [encode_texts(bulk, [text]).ids.tolist() for text in cases]
     long_span = bulk.coder.long_span
@@ -104,7 +104,7 @@ def test_ids_do_not_depend_on_what_is_remembered(shared_file, monkeypatch, path)
         blocks = [data[i : i + 5] for i in range(0, len(data), 5)]
         found = encode_blocks(tok, blocks, add_special_tokens=False)
         assert [i for some in found for i in some.tolist()] == ids, text
-    assert sum(answered) > max(100, len(answered) // 2)
+    assert sum(answered) > max(25, len(answered) // 3)
 
 
 def test_a_limit_for_spans_without_a_kernel(monkeypatch):

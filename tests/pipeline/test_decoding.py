@@ -171,7 +171,7 @@ def test_the_stream_is_decode_in_steps(seed):
 def test_nothing_is_held_back_without_need(decoder):
     "For these decoders: what every possible next id agrees on is out already."
     rng = random.Random(9)
-    for _ in range(150):
+    for _ in range(50):
         tok = toy(["Ã", "©", "a", "▁", "▁b", "##c", "d</w>", "é", " ", "<0xC3>", "<0xA9>", "<0x41>"], decoder)
         ids, out = some_ids(rng, tok, 6), ""
         s = stream(tok)
@@ -373,7 +373,7 @@ def check_long_rows(rng, tok, rows):
                 assert decode_batch(tok, np.array([rows[0]] * 2), **options) == [expected[0]] * 2
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_long_rows_are_decoded_as_by_the_reference(seed):
     rng = fresh("long rows", seed)
     for k in range(60):

@@ -143,10 +143,10 @@ def test_corpora(name, corpus, shared_file, shared_data, always):
     if not path.exists():
         pytest.skip(f"{corpus} is missing")
     for file in sorted(path.rglob("*.txt")) if path.is_dir() else [path]:
-        text = file.read_bytes().decode("utf-8", "replace")[:400_000]
+        text = file.read_bytes().decode("utf-8", "replace")[:100_000]
         expected = exact(tok, text)
         assert tok.encode(text) == expected
-        lines = text.splitlines(True)[:3000]
+        lines = text.splitlines(True)[:1000]
         assert tok.encode_batch(lines, threads=2).tolist() == [exact(tok, t) for t in lines]
 
 
@@ -292,7 +292,7 @@ def test_what_is_trained_has_a_plan(algorithm, options, always):
         "<s> low<s>▁low <s>",
     ]
     expected = [exact(tok, t, allowed_special="all") for t in texts]
-    for block in (7, 64, 1 << 18):
+    for block in (7, 1 << 18):
         always.setattr(blocks.SIZES, "block", block)
         assert tok.encode_batch(texts, allowed_special="all").tolist() == expected
         assert tok.encode_array(" ".join(texts), threads=2, allowed_special="all").tolist() == exact(
@@ -492,11 +492,11 @@ def test_a_token_lies_across_any_cut(always):
                 AddedToken("你好你好你好你好", special=True, normalized=False),
             ]
         )
-        text = "the rooms " * 40 + "low light" + " in rooms" * 40 + "你好你好你好你好" + " in rooms" * 9
-        for t in (text, text[395:], "x low light y " * 30, "a b 你好你好你好你好 low light " * 9):
-            for block in (5, 21, 64):
+        text = "the rooms " * 10 + "low light" + " in rooms" * 10 + "你好你好你好你好" + " in rooms" * 9
+        for t in (text, text[95:], "x low light y " * 9, "a b 你好你好你好你好 low light " * 4):
+            expected = encode_general(tok, t)
+            for block in (5, 64):
                 always.setattr(blocks.SIZES, "block", block)
-                expected = encode_general(tok, t)
                 for n in (1, 4):
                     assert (
                         tok.encode_array(t, threads=n).tolist()
@@ -714,7 +714,7 @@ def test_added_tokens_of_all_kinds_are_found_in_bulk_as_by_the_finder(seed):
     rng = fresh("added tokens in bulk", seed)
     words = ["low", "é", "你", "🤗", " ", "  ", "\u3000", "\u00a0 ", "a", "\n", "_", "1", ".", "\u0301"]
     spellings = ["<s>x", "<s>", "<m>", "<", "s>", " <s>", " ", "a", "aa", "é", "low", "你 "]
-    for n_round in range(1500):
+    for n_round in range(seeds.TEXTS):
         options = ("single_word", "lstrip", "rstrip", "special")
         tokens = [
             AddedToken(s, **{name: rng.random() < 0.3 for name in options})
@@ -783,7 +783,7 @@ def test_texts_next_to_each_other_have_the_ids_of_texts_in_a_list(algorithm, mon
     for alphabet in (["low", "er", " "], ["a", "é", "中", " ", "\n"], ["low", "<x>", " "]):
         for size in (8, 1 << 19):
             monkeypatch.setattr(blocks.SIZES, "block", size)
-            for _ in range(40):
+            for _ in range(10):
                 texts = [
                     "".join(rng.choices(alphabet, k=rng.randrange(9))).encode()
                     for _ in range(rng.randrange(30))

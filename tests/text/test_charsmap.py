@@ -410,7 +410,7 @@ def test_hostile_texts_are_linear():
         "\u200d",
         "👩\u200d",
     ):
-        assert_linear(work, unit, 80_000)
+        assert_linear(work, unit, 16_000)
 
 
 def test_import_is_light(project):
@@ -676,17 +676,14 @@ def drawn_texts(n: int, seed: int = 0) -> list[str]:
     return ["".join(rng.choice(word)() for _ in range(rng.randrange(13))) for _ in range(n)]
 
 
-@pytest.mark.parametrize("name", RULE_NAMES)
-def test_the_same_on_every_python(name):
-    assert (
-        hashlib.sha256(
-            "".join(f"{key}\t{text}\n" for key, text in rules_for(name).items()).encode()
-        ).hexdigest()[:16]
-        == DIGESTS[name]
-    )
+def digest(rules):
+    text = "".join(f"{key}\t{text}\n" for key, text in rules.items())
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def test_a_map_holds_its_rules():
+def test_the_same_on_every_python_and_a_map_holds_its_rules():
+    "One test, because the rules take seconds to make in each process."
+    assert {name: digest(rules_for(name)) for name in RULE_NAMES} == DIGESTS
     assert charsmap_rules(charsmap_for("nmt_nfkc_cf")) == rules_for("nmt_nfkc_cf")
 
 

@@ -38,7 +38,7 @@ from subword_nb.pipeline.encoding import Encoding
 from subword_nb.pipeline.processors import Processor
 from subword_nb.pipeline.vocab import AddedToken
 from subword_nb.text import normalizers, pretokenizers, protocols, splitters
-from subword_nb.text.charsmap import charsmap_for
+from subword_nb.text.charsmap import build_charsmap
 from subword_nb.text.normalizers import Normalizer
 from subword_nb.text.splitters import PreTokenizer
 from subword_nb.train.recipes import RECIPES
@@ -257,6 +257,8 @@ def upper_case(text: str) -> str:
     return text.upper()
 
 
+# A few rules of each kind: one character to several, several to one, and whitespace.
+CHARSMAP = build_charsmap({"ﬁ": "fi", "İ": "i\u0307", "A\u030a\u0323": "Ạ\u030a", "é": "e\u0301", "\t": " "})
 NORMALIZERS = {
     "NFC": [normalizers.NFC()],
     "NFD": [normalizers.NFD()],
@@ -273,7 +275,7 @@ NORMALIZERS = {
     "Strip": [normalizers.Strip(), normalizers.Strip(left=False)],
     "Prepend": [normalizers.Prepend("▁")],
     "Replace": [normalizers.Replace(" ", "▁"), normalizers.Replace(r"\s+", " ", regex=True)],
-    "Precompiled": [normalizers.Precompiled(charsmap_for("nmt_nfkc"))],
+    "Precompiled": [normalizers.Precompiled(CHARSMAP)],
     "Callable": [normalizers.Callable(upper_case)],
     "Sequence": [
         normalizers.Sequence([]),
@@ -282,7 +284,7 @@ NORMALIZERS = {
     ],
     "SentencePieceNormalizer": [
         SentencePieceNormalizer(),
-        SentencePieceNormalizer(charsmap_for("nmt_nfkc"), treat_whitespace_as_suffix=True),
+        SentencePieceNormalizer(CHARSMAP, treat_whitespace_as_suffix=True),
         SentencePieceNormalizer(add_dummy_prefix=False, remove_extra_whitespaces=False),
     ],
 }

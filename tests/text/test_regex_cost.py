@@ -37,7 +37,7 @@ def test_linear_patterns_are_linear():
         for unit in ("a", "b", "ab", "aab", " ", "c", "a ")
         for end in ("", "b", "\n", "c")
     ]
-    while proved < 60 and time.process_time() - start < 60:
+    while proved < 25 and time.process_time() - start < 60:
         pattern = some_pattern(rng)
         if not is_linear(pattern_tree(read_pattern(pattern)[0])):
             continue

@@ -77,10 +77,10 @@ def test_gpt2_ids_are_golden_and_texts_come_back(shared_file, tmp_path, source):
     assert [tok.decode(ids) for ids in golden] == strings
 
 
-def test_ten_thousand_random_texts_come_back(shared_file, small):
+def test_random_texts_come_back(shared_file, small):
     real = Tokenizer.load(shared_file("vocab/gpt2/tokenizer.json"))
     rng = random.Random(0)
-    for _ in range(10_000):
+    for _ in range(2_000):
         text = random_text(rng)
         assert small.decode(small.encode(text)) == text
         assert real.decode(real.encode(text)) == text

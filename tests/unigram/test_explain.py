@@ -265,7 +265,7 @@ def test_costs_grow_with_the_text(kind):
             explain_sentencepiece,
         )
     for text in ("abb", "a", "b", "?", "ab?"):
-        assert_linear(lambda text: explain(model, text), text, 9600, what=f"{kind} {text}")
+        assert_linear(lambda text: explain(model, text), text, 3200, what=f"{kind} {text}")
 
 
 def test_needs_nothing_that_a_browser_may_lack():
