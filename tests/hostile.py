@@ -127,20 +127,10 @@ MUTATIONS = [truncated, flipped, numbered, nested, swapped]
 
 def small_files():
     "(name, content) of a small valid file of every kind that is one file."
-    model = {
-        "type": "BPE",
-        "dropout": None,
-        "unk_token": None,
-        "continuing_subword_prefix": None,
-        "end_of_word_suffix": None,
-        "fuse_unk": False,
-        "byte_fallback": False,
-        "ignore_merges": False,
-        "vocab": {c: i for i, c in enumerate("Helowrd, ! ab")},
-        "merges": [],
-    }
-    model["vocab"] |= {"He": 20, "ll": 21}
-    model["merges"] = ["H e", "l l"]
+    from peers import hf_bpe
+
+    letters = {c: i for i, c in enumerate("Helowrd, ! ab")}
+    model = hf_bpe(letters | {"He": 20, "ll": 21}, ["H e", "l l"])
     split = {
         "type": "Split",
         "pattern": {"Regex": r"\p{L}+|\s+|[^\s\p{L}]"},

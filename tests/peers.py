@@ -28,6 +28,22 @@ def hf_file(model: dict, **parts) -> dict:
     } | parts
 
 
+def hf_bpe(vocab: dict, merges: list, **options) -> dict:
+    "The model of a tokenizer.json: BPE, with its usual options and those that are given."
+    return {
+        "type": "BPE",
+        "dropout": None,
+        "unk_token": None,
+        "continuing_subword_prefix": None,
+        "end_of_word_suffix": None,
+        "fuse_unk": False,
+        "byte_fallback": False,
+        "ignore_merges": False,
+        "vocab": vocab,
+        "merges": merges,
+    } | options
+
+
 def hf_trained(hf, kind, texts, pre_tokenizer=None, **options):
     "A tokenizer of one of its models (BPE, WordPiece, Unigram), trained on texts."
     tok = hf.Tokenizer(getattr(hf.models, kind)())

@@ -5,7 +5,7 @@ import pickle
 import random
 
 import pytest
-from peers import hf_file
+from peers import hf_bpe, hf_file
 
 from subword_nb import Tokenizer
 from subword_nb.pipeline.tokens import tokens
@@ -15,18 +15,7 @@ TEXTS = ["", "a", "ab", "é", "éa", "aé b", " a  é ", "añ🚀 b 😀é c", "
 
 
 def model(**options):
-    return {
-        "type": "BPE",
-        "dropout": None,
-        "unk_token": None,
-        "continuing_subword_prefix": None,
-        "end_of_word_suffix": "</w>",
-        "fuse_unk": False,
-        "byte_fallback": True,
-        "ignore_merges": False,
-        "vocab": BYTES,
-        "merges": [],
-    } | options
+    return hf_bpe(BYTES, [], end_of_word_suffix="</w>", byte_fallback=True) | options
 
 
 def content(m, **parts):

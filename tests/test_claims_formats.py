@@ -9,7 +9,7 @@ import random
 import struct
 
 import pytest
-from peers import PLAIN, hf_file, sp_file, sp_loaded, sp_model, tiktoken_of
+from peers import PLAIN, hf_bpe, hf_file, sp_file, sp_loaded, sp_model, tiktoken_of
 
 from subword_nb.text.charsmap import build_charsmap
 from subword_nb.formats.huggingface import parts_from_dict, parts_to_dict
@@ -34,18 +34,7 @@ from subword_nb.wordpiece.wordlevel import WordLevel
 from subword_nb.wordpiece.model import WordPiece
 
 pytestmark = pytest.mark.peers
-BPE = {
-    "type": "BPE",
-    "dropout": None,
-    "unk_token": None,
-    "continuing_subword_prefix": None,
-    "end_of_word_suffix": None,
-    "fuse_unk": False,
-    "byte_fallback": False,
-    "ignore_merges": False,
-    "vocab": {"u": 0, "g": 1, "ug": 2},
-    "merges": [["u", "g"]],
-}
+BPE = hf_bpe({"u": 0, "g": 1, "ug": 2}, [["u", "g"]])
 UNIGRAM = {"type": "Unigram", "unk_id": None, "vocab": [["u", -1.5], ["g", -2.0]], "byte_fallback": False}
 TOKEN = {
     "id": 9,

@@ -7,25 +7,14 @@ import json
 import time
 
 import pytest
-from peers import hf_file
+from peers import hf_bpe, hf_file
 
 from subword_nb import Tokenizer
 from subword_nb.pipeline.encoding import Encoding, merge_encodings
 from subword_nb.core.limits import SMALL, WORD_SMALL, Limits, LimitExceeded, check_growth, limited
 from subword_nb.pipeline.processors import BertProcessing, Sequence, template
 
-MODEL = {
-    "type": "BPE",
-    "dropout": None,
-    "unk_token": "b",
-    "continuing_subword_prefix": None,
-    "end_of_word_suffix": None,
-    "fuse_unk": False,
-    "byte_fallback": False,
-    "ignore_merges": False,
-    "vocab": {"a": 0, "b": 1, "aa": 2},
-    "merges": ["a a"],
-}
+MODEL = hf_bpe({"a": 0, "b": 1, "aa": 2}, ["a a"], unk_token="b")
 FALLBACK = {f"<0x{b:02X}>": b + 3 for b in range(256)}
 SPELL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
 SPACED = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}

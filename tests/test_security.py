@@ -16,7 +16,7 @@ import tracemalloc
 
 import pytest
 from notebooks import ROOT, module_path
-from peers import hf_file
+from peers import hf_bpe, hf_file
 
 from subword_nb import Tokenizer
 from subword_nb.text.dfa import automaton_scanner
@@ -27,18 +27,7 @@ from subword_nb.formats.tiktoken import published_ranks
 import contextlib
 from subword_nb.pipeline.vocab import AddedToken
 
-MODEL = {
-    "type": "BPE",
-    "dropout": None,
-    "unk_token": None,
-    "continuing_subword_prefix": None,
-    "end_of_word_suffix": None,
-    "fuse_unk": False,
-    "byte_fallback": False,
-    "ignore_merges": False,
-    "vocab": {"a": 0, "b": 1, "aa": 2},
-    "merges": ["a a"],
-}
+MODEL = hf_bpe({"a": 0, "b": 1, "aa": 2}, ["a a"])
 PADDING = {
     "strategy": "BatchLongest",
     "direction": "Right",

@@ -215,16 +215,27 @@ def test_an_older_processor_gets_what_it_can_run(monkeypatch):
         assert native.targets() == found
 
 
-@pytest.mark.slow
-def test_it_is_built_once_into_the_cache_folder_and_loaded_from_there(project, tmp_path):
-    "Two processes at once, a package without a library; the third process loads what they built."
-    pytest.importorskip("numba")
-    if not shutil.which("cc"):
-        pytest.skip("there is no linker")
+@pytest.fixture
+def bare_package(project, tmp_path):
+    "A copy of the package without a library, and the environment of a process that uses it and an empty cache."
     package = tmp_path / "here" / "subword_nb"
     shutil.copytree(project / "subword_nb", package, ignore=shutil.ignore_patterns("_kernels", "__pycache__"))
     env = {k: v for k, v in os.environ.items() if not k.startswith(("SUBWORD_NB_", "PYTHONPATH"))}
-    env |= {"SUBWORD_NB_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(package.parent)}
+    return package, env | {"SUBWORD_NB_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(package.parent)}
+
+
+def needs_compiler():
+    "Skip where kernels cannot be compiled."
+    pytest.importorskip("numba")
+    if not shutil.which("cc"):
+        pytest.skip("there is no linker")
+
+
+@pytest.mark.slow
+def test_it_is_built_once_into_the_cache_folder_and_loaded_from_there(bare_package, tmp_path):
+    "Two processes at once, a package without a library; the third process loads what they built."
+    needs_compiler()
+    _, env = bare_package
     code = (
         "from subword_nb.core import native, native_build; before = native.library();"
         "print(before is None, native_build.ensure(progress=False), native.library().path)"
@@ -269,15 +280,10 @@ assert (again.ids == rows.ids).all() and (again.bounds == rows.bounds).all()
 
 
 @pytest.mark.slow
-def test_the_first_bulk_call_builds_it_in_the_background_and_does_not_wait(project, tmp_path):
+def test_the_first_bulk_call_builds_it_in_the_background_and_does_not_wait(bare_package, tmp_path):
     "Without a library, texts are encoded without kernels and without Numba, with the same ids, and a process builds one."
-    pytest.importorskip("numba")
-    if not shutil.which("cc"):
-        pytest.skip("there is no linker")
-    package = tmp_path / "here" / "subword_nb"
-    shutil.copytree(project / "subword_nb", package, ignore=shutil.ignore_patterns("_kernels", "__pycache__"))
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("SUBWORD_NB_", "PYTHONPATH"))}
-    env |= {"SUBWORD_NB_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(package.parent)}
+    needs_compiler()
+    _, env = bare_package
     done = subprocess.run([sys.executable, "-c", BULK], env=env, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("in the background, once") == 1
@@ -329,11 +335,9 @@ def test_a_failed_build_is_told_and_not_repeated_for_a_day(without_library, caps
 
 
 @pytest.mark.slow
-def test_a_build_that_fails_leaves_the_reason(project, tmp_path):
-    package = tmp_path / "here" / "subword_nb"
-    shutil.copytree(project / "subword_nb", package, ignore=shutil.ignore_patterns("_kernels", "__pycache__"))
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("SUBWORD_NB_", "PYTHONPATH", "CC"))}
-    env |= {"SUBWORD_NB_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(package.parent), "PATH": ""}
+def test_a_build_that_fails_leaves_the_reason(bare_package, tmp_path):
+    _, env = bare_package
+    env |= {"PATH": "", "CC": ""}
     code = (
         "import importlib.util, sys; sys.modules['ziglang'] = None; sys.modules['numba'] = None;"
         "from subword_nb.core import native_build; print(native_build.ensure(progress=False))"

@@ -8,7 +8,7 @@ import time
 from contextlib import contextmanager
 
 import pytest
-from peers import hf_file
+from peers import hf_bpe, hf_file
 
 from subword_nb import Tokenizer, decoders, normalizers, processors
 from subword_nb.text import pretokenizers
@@ -66,18 +66,7 @@ LEAVES = {
     ],
 }
 CASES = [(part, k) for part, leaves in LEAVES.items() for k in range(len(leaves))]
-MODEL = {
-    "type": "BPE",
-    "dropout": None,
-    "unk_token": ",",
-    "continuing_subword_prefix": None,
-    "end_of_word_suffix": None,
-    "fuse_unk": False,
-    "byte_fallback": False,
-    "ignore_merges": False,
-    "vocab": {"a": 0, "b": 1, "aa": 2, " ": 3, "▁": 4, ",": 5, "Ġ": 6},
-    "merges": ["a a"],
-}
+MODEL = hf_bpe({"a": 0, "b": 1, "aa": 2, " ": 3, "▁": 4, ",": 5, "Ġ": 6}, ["a a"], unk_token=",")
 EMPTY = hf_file(MODEL)
 
 
