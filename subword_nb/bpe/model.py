@@ -548,6 +548,11 @@ class BPE(Model):
         return 0 if isinstance(self.merges, RankRules) else len(self.merges)
 
     @property
+    def piece_ranks(self) -> Mapping | None:  # piece → rank; None: the rules are listed one by one
+        "The ids that the merge rules follow from."
+        return self.merges.ids if isinstance(self.merges, RankRules) else None
+
+    @property
     def spells_affixes(self) -> bool:  # Only in models from files without an unknown piece
         "Can an affix be spelled by bytes, which have no offsets in the pretoken?"
         if not self.byte_fallback or not self.drop_unknown or self.unk_piece is not None:

@@ -19,7 +19,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..bpe.model import BPE, RankRules, bpe_encode
+from ..bpe.model import BPE, bpe_encode
 from ..bpe.reference import base_symbols
 from ..core.draw import cell_width, clip, printable
 from ..core.unicode import BYTE2CHAR, visible_bytes
@@ -423,7 +423,7 @@ def unused_rules(
     model: BPE,  # A BPE model
 ) -> list[int]:  # Their ranks
     "The merge rules that no text ever applies."
-    if isinstance(model.merges, RankRules):
+    if model.piece_ranks is not None:
         return []  # the rules follow from the pieces, and each makes its own
     ranks = {model.table[pair][0] for pair in derivations(model).values()}
     return [rank for rank in range(len(model.merges)) if rank not in ranks]

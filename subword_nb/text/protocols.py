@@ -271,6 +271,11 @@ class Model(Protocol):
         return 0
 
     @property
+    def piece_ranks(self) -> Mapping | None:  # piece → rank; None: the rules are listed, or there are none
+        "The ids that the merge rules follow from."
+        return None
+
+    @property
     def spells_affixes(self) -> bool:  # True: offsets may be beyond the end of the pretoken
         "Can an affix be spelled by bytes, which have no offsets in the pretoken?"
         return False

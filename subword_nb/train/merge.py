@@ -145,7 +145,7 @@ def _joined_model(first, second, ids, rule):
 
 def _ranks_are_ids(model):
     "Do the rules of a model follow from the ids of all its pieces?"
-    return isinstance(model.merges, RankRules) and model.merges.ids == model.piece2id
+    return model.piece_ranks == model.piece2id
 
 
 def _joined_unigram(tok, other, ids, rule):

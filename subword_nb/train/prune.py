@@ -13,7 +13,6 @@ from itertools import islice, pairwise
 from math import exp
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from ..bpe.model import RankRules
 from ..bpe.reference import join_pair
 from ..core.unicode import to_visible
 from ..corpus.sources import as_corpus
@@ -306,8 +305,8 @@ def parents_of(
     for piece in model.piece2id:
         if piece not in found and len(_body(piece, prefix, model.end_of_word_suffix)) > 1:
             found[piece] = ()
-    if isinstance(model.merges, RankRules):  # pieces that are taken whole have ranks as well
-        ranks = model.merges.ids
+    ranks = model.piece_ranks
+    if ranks is not None:  # pieces that are taken whole have ranks as well
         return dict(sorted(found.items(), key=lambda item: ranks.get(item[0], len(ranks))))
     return found
 
