@@ -71,6 +71,18 @@ def test_words_read_from_ids_have_the_references_sums(shared_file, monkeypatch, 
     assert measure(tok, texts).counts.tolist() == measure_ref(tok, texts)["counts"]
 
 
+@pytest.mark.parametrize("kernels", [True, False])
+def test_words_that_are_encoded_before_the_end_have_the_references_sums(monkeypatch, kernels):
+    monkeypatch.setattr(measures, "WORD_BYTES", 1)  # after every batch
+    if not kernels:
+        monkeypatch.setattr("subword_nb.core.jit.available", lambda: False)
+    tok = Tokenizer.train(["a b c abc"] * 20, vocab_size=262)
+    texts = ["a b c abc abd", "abc d " * 200_000, "abc abd"]  # a batch ends within them
+    found, wanted = measure(tok, texts, progress=False), measure_ref(tok, texts)
+    for key in ("words", "word_tokens", "continued", "tokens"):
+        assert getattr(found, key) == wanted[key], key
+
+
 def test_special_tokens_in_a_corpus_are_text(shared_file):
     tok = Tokenizer.load(shared_file("vocab/gpt2/tokenizer.json"))
     found = measure(tok, ["a<|endoftext|>b"])
