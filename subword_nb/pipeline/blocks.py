@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # %% ../../nbs/pipeline/08_blocks.ipynb #339a1746
 def utf8_blocks(
     text: str,  # A long text
+    *,
     start: int = 0,  # First character
     stop: int | None = None,  # One past the last character; None: the end
 ) -> Iterator[bytes]:  # Blocks of `SIZES.block` bytes, or a few more, that end with whole characters
@@ -64,7 +65,7 @@ def _blocks_of_part(part):
     if isinstance(part, str):
         return utf8_blocks(part)
     if isinstance(part, TextSlice):
-        return utf8_blocks(part.text, part.start, part.stop)
+        return utf8_blocks(part.text, start=part.start, stop=part.stop)
     return char_blocks(part, size=SIZES.block)
 
 # %% ../../nbs/pipeline/08_blocks.ipynb #1407abee
