@@ -527,6 +527,7 @@ def count_command(
                 algorithm=algorithm,
                 **given,
                 threads=threads,
+                memory=1 << 27,  # the rest is added up on disk
                 max_pretokens=max_pretokens,
                 max_pretoken_bytes=max_pretoken_bytes,
             )

@@ -181,7 +181,7 @@ def _cuts_at_marks(buffer, a, b):
 
 # %% ../../nbs/train/01_counting.ipynb #99862129
 class Counter:
-    "Counts spans of batches; `free` has the tables that no thread is using, `error` is the maximum by which counts are too low."
+    "Counts spans of batches; `error` is the maximum by which counts are too low."
 
     def __init__(
         self,
@@ -199,7 +199,8 @@ class Counter:
         self.spans, self.threads = spans, threads
         self.memory, self.max_spans = memory, max_spans
         self.max_pretoken_bytes = max_pretoken_bytes
-        self.free: list = []
+        self.free: list = []  # tables that no thread is using
+        self.busy: dict[int, Any] = {}  # number of a batch → the table that it is counted in
         self.kept = folder is not None
         self.spill: Any = None if not folder else Spill(folder, facts or {})
         self.error: int = self.spill.error if self.spill else 0
@@ -214,10 +215,12 @@ def _work(counter, number, batch):
         table = counter.free.pop()
     except IndexError:
         table = SpanCounts()
+    counter.busy[number] = table
     left_out = _count_batch(counter.spans, table, batch, number, counter.max_pretoken_bytes)
     error = 0
     if counter.max_spans and len(table) > 2 * counter.max_spans:
         table, error = pruned(table, counter.max_spans)
+    del counter.busy[number]
     counter.free.append(table)
     return error, *left_out
 
@@ -227,6 +230,11 @@ def _note(counter, done):
     for error, number, size in done:
         counter.error += error
         counter.left_out = counter.left_out[0] + int(number), counter.left_out[1] + int(size)
+
+
+def _nbytes(counter):
+    "The memory of all tables, including those that threads are using."
+    return sum(table.nbytes for table in [*counter.free, *counter.busy.values()])
 
 
 def _spill(counter):
@@ -259,7 +267,7 @@ def count_batches(
                 else:
                     jobs = busy | {pool.submit(_work, counter, number - 1, batch)}
                     busy = _wait_for(counter, jobs, 2 * counter.threads - 1)
-                is_full = sum(t.nbytes for t in [*counter.free]) > counter.memory
+                is_full = _nbytes(counter) > counter.memory
                 if is_full or counter.kept and time.monotonic() > due:
                     busy = _wait_for(counter, busy, 0)
                     due = _checkpoint(counter, number) + every

@@ -158,6 +158,37 @@ before += 3 * size
     assert peak_of(setup, call, path) < 48 << 20
 
 
+def test_counts_in_two_threads(tmp_path):
+    # tables that a thread is using count as memory, too
+    rng, path = random.Random(0), tmp_path / "words.txt"
+    data = rng.randbytes(10 << 20).hex().translate({ord("0") + i: "ghijklmnop"[i] for i in range(10)})
+    path.write_text(" ".join(data[i : i + 10] for i in range(0, len(data), 10)), encoding="utf-8")
+    setup = "from subword_nb.train.train import pretoken_counts"
+    call = """
+from pathlib import Path
+counts = pretoken_counts(Path(sys.argv[1]), threads=2, memory=1 << 26, progress=False)
+assert len(counts) > 2_000_000, len(counts)
+"""
+    assert peak_of(setup, call, path) < 320 << 20
+
+
+def test_measures_of_words_that_never_repeat(shared_file, tmp_path):
+    # Chinese without a space: every chunk of some megabytes is another word
+    block = "中文字日本語" * ((1 << 20) // 18)
+    call = """
+from pathlib import Path
+from subword_nb.insight.measures import measure
+assert measure(tok, Path(sys.argv[2]), progress=False).words > 0
+"""
+    peaks = []
+    for megabytes in (48, 128):
+        path = tmp_path / f"{megabytes}.txt"
+        with open(path, "wb") as file:
+            file.writelines(f"{chr(0x5000 + i)}{block}".encode() for i in range(megabytes))
+        peaks.append(peak_of(LOAD, call, shared_file("vocab/bert-base-uncased/tokenizer.json"), path))
+    assert peaks[1] < peaks[0] + (64 << 20)
+
+
 STREAM = """
 from subword_nb.pipeline.encoder import encode_blocks
 with open(sys.argv[2], "rb") as file:
