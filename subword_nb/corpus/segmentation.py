@@ -159,6 +159,23 @@ class DummyPrefix:
             return b""
         return self.prefix
 
+    def added_to(
+        self,
+        parts: list,  # bytes or memoryview: parts of texts
+        first: list,  # Is each the start of its original text? None: it continues one, without a prefix
+    ) -> list:  # Parts with their prefixes
+        "Parts as the model gets them."
+        if self.unless or self.once:
+            return [
+                part if start is None else self(bytes(part), start) + part
+                for part, start in zip(parts, first, strict=True)
+            ]
+        prefix = self.prefix
+        return [
+            prefix + part if part and start is not None else part
+            for part, start in zip(parts, first, strict=True)
+        ]
+
     def opens(
         self,
         data: "np.ndarray",  # (n,) uint8: a text

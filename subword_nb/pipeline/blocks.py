@@ -138,12 +138,7 @@ def blocks_of(
         else:
             separators.extend([-1] * (b - a - 1))
             if dummy_prefix:
-                joined = b"\xff".join(
-                    [
-                        d if first is None else dummy_prefix(bytes(d), first) + d
-                        for d, first in zip(data, opens[a:b], strict=True)
-                    ]
-                )
+                joined = b"\xff".join(dummy_prefix.added_to(data, opens[a:b]))
         if a:
             yield b"\xff"
         yield from _without_forbidden([joined], forbidden)
