@@ -329,8 +329,9 @@ def _model_rows(facts: dict) -> dict:
     return {}
 
 # %% ../../nbs/cli/10_main.ipynb #f19177e9
-def _by_length(lengths: dict, most: int = 12) -> list:
-    "How many pieces have each length; the few that are longer than `most` together."
+def _by_length(lengths: dict) -> list:
+    "How many pieces have each length; the few that are longer than 12 together."
+    most = 12
     rows = [(str(n), lengths.get(n, 0)) for n in range(1, min(max(lengths), most) + 1)]
     long = sum(v for n, v in lengths.items() if n > most)
     return rows + [(f"{most + 1}+", long)] if long else rows

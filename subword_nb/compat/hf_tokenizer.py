@@ -909,8 +909,8 @@ class Tokenizer:
         return cls._of_dict(described)
 
     @classmethod
-    def _of_dict(cls, d, parts=None):
-        parts = parts_from_dict(d) if parts is None else parts
+    def _of_dict(cls, d):
+        parts = parts_from_dict(d)
         new = cls(Model.from_dict(d["model"] | {"type": _kind_of(parts.model)}))
         families = {
             "normalizer": (Normalizer, parts.normalizer),

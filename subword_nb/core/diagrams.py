@@ -30,7 +30,7 @@ def _chip(x: float, y: float, width: float, label: str, note: str = "", strong: 
     return box + f'<text x="{x:.1f}" y="{y + 5:.1f}" {look}>{escape(label)}{small}</text>'
 
 
-def _chip_width(label: str, note: str = "") -> float:
+def _chip_width(label: str, note: str) -> float:
     "The width of a chip in pixels."
     return 8.6 * cell_width(label) + 6.8 * cell_width(note) + 6 * bool(label and note) + 12
 

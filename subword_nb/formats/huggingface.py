@@ -735,21 +735,21 @@ def _read_token(d, path, ignored):
     return AddedToken(**{k: d[k] for k in _TOKEN if k != "id"}) if d["content"] else None, d["id"]
 
 # %% ../../nbs/formats/00_huggingface.ipynb #c75a8aaf
-def _read_tokens(tokens, ignored, path="added_tokens"):
+def _read_tokens(tokens, ignored):
     "Added tokens and their declared ids, as two lists."
     if not isinstance(tokens, list):
-        raise ValueError(f"{path} must be a list, got {type(tokens).__name__}")
-    check_limit("added_tokens", len(tokens), f"{path} has {len(tokens):,} entries")
+        raise ValueError(f"added_tokens must be a list, got {type(tokens).__name__}")
+    check_limit("added_tokens", len(tokens), f"added_tokens has {len(tokens):,} entries")
     out, first = [], {}
     for k, d in enumerate(tokens):
-        token, i = _read_token(d, f"{path}[{k}]", ignored)
+        token, i = _read_token(d, f"added_tokens[{k}]", ignored)
         if token is None:
             continue
         j, other = first.setdefault(token.content, (k, token))
         if (token.normalized, token.special) != (other.normalized, other.special):
             raise ValueError(
-                f"{path} must list a token once, or alike in normalized and special, got {token.content!r} "
-                f"as {path}[{j}] and otherwise as {path}[{k}]; keep one of them"
+                f"added_tokens must list a token once, or alike in normalized and special, got {token.content!r} "
+                f"as added_tokens[{j}] and otherwise as added_tokens[{k}]; keep one of them"
             )
         out.append((token, i))
     return [t for t, _ in out], [i for _, i in out]

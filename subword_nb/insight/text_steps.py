@@ -152,9 +152,9 @@ def _ascii_bytes(text: str) -> bytes:
     return text.encode()
 
 
-def _mask_rows(text: str, masks: Mapping, width: int = 20) -> dict:
-    "Sections of `width` bytes: the text, and each mask; the last mask is new."
-    sections = {}
+def _mask_rows(text: str, masks: Mapping) -> dict:
+    "Sections of 20 bytes: the text, and each mask; the last mask is new."
+    sections, width = {}, 20
     for a in range(0, len(text), width):
         b = min(a + width, len(text))
         rows: list = [("text", [printable(text[a:b])])]

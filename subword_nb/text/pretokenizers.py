@@ -305,7 +305,7 @@ def _check_size(n_in, pieces):
         check_growth(n_in, n_out, "a Sequence of pre-tokenizers")
 
 
-def _sequence_split(steps, aligned, may_grow=False):
+def _sequence_split(steps, aligned, may_grow):
     "Feed every piece of one step to the next."
     pieces = [aligned] if aligned.text else []
     for step in steps:

@@ -168,7 +168,7 @@ def _apart(piece, made):
     return out
 
 # %% ../../nbs/unigram/09_explain_sentencepiece.ipynb #9f0c2f72
-def _bpe(model, text, parts=None):
+def _bpe(model, text, parts):
     "The reason of a BPE model: every merge, and how unused pieces were split; `parts` if other text affects them."
     symbols, steps, alone = scored_merges(model, text)
     parts = alone if parts is None else parts
