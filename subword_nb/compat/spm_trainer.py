@@ -114,7 +114,7 @@ def _flags_of(text):
     options = {}
     for word in text.split():
         name, _, value = word.removeprefix("--").partition("=")
-        options[name] = value
+        options.setdefault(name, value)  # as in SentencePiece, the first counts
     return options
 
 # %% ../../nbs/compat/34_spm_trainer.ipynb #8a2c16fd

@@ -590,7 +590,8 @@ def test_flags_files_and_vocab(tmp_path):
     corpus, prefix = tmp_path / "c.txt", tmp_path / "m"
     corpus.write_text("hug pug\n" * 10 + "pun bun hugs\n" * 5, encoding="utf-8")
     spm.SentencePieceTrainer.Train(
-        f"--input={corpus} --model_prefix={prefix} --vocab_size=15 --model_type=bpe --normalization_rule_name=identity"
+        f"--input={corpus} --model_prefix={prefix} --vocab_size=15 --model_type=bpe "
+        "--normalization_rule_name=identity --vocab_size=14"  # of two, the first counts
     )
     sp = spm.SentencePieceProcessor(model_file=f"{prefix}.model")
     rows = [line.split("\t") for line in Path(f"{prefix}.vocab").read_text(encoding="utf-8").splitlines()]
