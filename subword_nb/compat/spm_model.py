@@ -46,7 +46,9 @@ def normalized_places(
         # a match after dropped spaces begins where a character that no rule changes would begin
         return "", [normalizer.align(f"{text}\U0010fffd").char_spans()[0][0]]
     spans = aligned.char_spans()
-    return readable(aligned.text), [*(start for start, _ in spans), spans[-1][1]]
+    places = [start for start, _ in spans]
+    places.append(spans[-1][1])
+    return readable(aligned.text), places
 
 # %% ../../nbs/compat/31_spm_model.ipynb #ce6fbf42
 def normalized(

@@ -182,7 +182,11 @@ _SMALL = [bytes([n]) for n in range(128)]  # numbers of one byte
 
 def _number(value):
     "A number as a message has it."
-    return _SMALL[value] if value < 128 else write_varint(value)
+    if value < 128:
+        return _SMALL[value]
+    if value < 1 << 14:
+        return bytes((value & 127 | 128, value >> 7))
+    return write_varint(value)
 
 
 def _framed(number, data):
@@ -198,15 +202,10 @@ def _count(number, value):
 def _message(text):
     "A text as a message."
     out = [_framed(1, encoded(text.text))]
-    for p in text.pieces:
-        fields = [
-            _framed(1, encoded(p.piece)),
-            _count(2, p.id),
-            _framed(3, encoded(p.surface)) if p.has_surface else b"",
-            _count(4, p.begin),
-            _count(5, p.end),
-        ]
-        out.append(_framed(2, b"".join(fields)))
+    for piece, id, surface, begin, end, has_surface in text.pieces:
+        spelled = _framed(3, encoded(surface)) if has_surface else b""
+        named = _framed(1, encoded(piece)) + _count(2, id)
+        out.append(_framed(2, named + spelled + _count(4, begin) + _count(5, end)))
     if text.has_score:
         out.append(write_varint(3 << 3 | 5) + struct.pack("<f", text.score))
     return b"".join(out)

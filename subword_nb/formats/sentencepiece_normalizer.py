@@ -260,7 +260,10 @@ def _aligned(n, x):
     if not x.text:
         return x
     text, origins = _in_place(n, x.text) or write_chunks(_chunks(n._tables, x.text), **n._options)
-    spans = x.char_spans()
+    if x.spans is None:
+        places = [x.at + p for p in origins] if x.at else origins
+        return Aligned(text, [*pairwise(places)], x.at)
+    spans = x.spans
     starts = [*(a for a, _ in spans), spans[-1][1]]
     return Aligned(
         text,
