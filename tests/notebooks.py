@@ -7,7 +7,7 @@ import re
 import sys
 from configparser import ConfigParser
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -117,6 +117,7 @@ class Notebook:
         return self.path.relative_to(NBS).as_posix()
 
 
+@cache  # each is read and parsed once for all test files
 def notebooks() -> list[Notebook]:
     "Every notebook, in reading order."
     paths = [
@@ -132,6 +133,7 @@ def module_path(
     return LIB / f"{module.replace('.', '/')}.py"
 
 
+@cache
 def numbered() -> list[Notebook]:
     "The notebooks that are layers."
     return sorted((nb for nb in notebooks() if nb.number is not None), key=lambda nb: nb.number)

@@ -109,6 +109,7 @@ def on_the_page():
     }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", TEXTS)
 def test_no_worse_than_sentencepiece_on_unseen_text(spm, shared_file, tmp_path, name, size):

@@ -240,7 +240,7 @@ def test_all_files(name, shared_file):
 @pytest.mark.parametrize("name", FILES[:4] + FILES[7:8] + FILES[11:14])
 def test_beginning_of_each_corpus(name, shared_file):
     "A megabyte of it where SUBWORD_NB_TEXTS is 20,000 or more."
-    tok, size = load(shared_file, name), 1 << 20 if N >= 20_000 else 1 << 17
+    tok, size = load(shared_file, name), 1 << 20 if N >= 20_000 else 1 << 16
     for corpus in ("english_60mb.txt.xz", "multilingual_mixed.txt.xz", "udhr.txt.xz"):
         with lzma.open(shared_file("corpus/" + corpus), "rt", encoding="utf-8") as file:
             check(tok, file.read(size))

@@ -79,6 +79,7 @@ tok.encode_array("some words " * 20_000)
 """
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("model", MODELS)
 def test_files_of_one_span(shared_file, hostile, tmp_path, model, text):

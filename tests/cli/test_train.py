@@ -356,7 +356,7 @@ ASKED = {}
 @pytest.mark.slow
 @pytest.mark.parametrize("kept", [True, False], ids=["checkpoint", "plain"])
 def test_ctrl_c_says_what_is_kept(tmp_path, kept):
-    (tmp_path / "a.txt").write_text("".join(story(i, 1_500_000) for i in range(24)))
+    (tmp_path / "a.txt").write_text("".join(story(i, 600_000) for i in range(24)))
     command = [
         sys.executable,
         "-m",

@@ -287,6 +287,7 @@ def test_warm_up_imports_every_page(project):
 
 
 @pytest.mark.slow
+@pytest.mark.one_in(3)
 def test_the_notice_is_one_line_and_only_for_compiling(tmp_path):
     pytest.importorskip("numba")
     code = "from subword_nb import warm_up; print(len(warm_up()))"
@@ -410,7 +411,7 @@ else:
 """
 
 
-@pytest.mark.parametrize("ways", ["these", "other"])
+@pytest.mark.parametrize("ways", ["these", pytest.param("other", marks=pytest.mark.slow)])
 def test_kernels_that_call_themselves_or_each_other_share_a_cache(tmp_path, ways):
     "Each is compiled in its own process, then all are loaded into one, in several orders and by threads; also with an older Numba."
     pytest.importorskip("numba")

@@ -38,6 +38,7 @@ def values(field):
     return field.contents()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "file", [pytest.param(f, marks=() if f in FAST else pytest.mark.slow) for f in FILES]
 )

@@ -1160,7 +1160,7 @@ def mutants(data: bytes, n: int, seed: int):
         yield bytes(d)
 
 
-@pytest.mark.parametrize("n", [300, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [300, pytest.param(10 * TEXTS, marks=pytest.mark.slow)])
 def test_mutants_of_a_file_are_read_or_refused(n, shared_data):
     real = shared_data / "vocab/tiktoken/r50k_base.tiktoken"
     data = b"".join(real.read_bytes().splitlines(True)[:600]) if real.is_file() else TOY

@@ -377,7 +377,7 @@ def test_mutated_minbpe_files(tmp_path):
 
 @pytest.mark.slow
 def test_many_mutated_minbpe_files(tmp_path):
-    check_mutations(10_000, tmp_path, 2)
+    check_mutations(5 * N, tmp_path, 2)
 
 
 def test_real_gpt2_files(shared_file, tmp_path):

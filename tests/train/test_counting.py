@@ -196,7 +196,7 @@ LONG = [*PARTS, "x" * 9, "é" * 7, "   ", "▁▁", "a▁b", "!!!!!!!!", "你好
 def test_long_pretokens_are_left_out_as_the_definition_says(kind):
     norm, pre = KINDS[kind]
     rng, left_out = fresh(2), 0
-    for _ in range(N // 4):
+    for _ in range(N // 16):
         some = ["".join(rng.choices(LONG, k=rng.randrange(20))) for _ in range(rng.randrange(12))]
         limit = rng.choice([1, 2, 3, 5, 8, 12, 20, 40])
         expected = count_corpus_ref(some, norm, pre, max_pretoken_bytes=limit)
@@ -211,7 +211,7 @@ def test_long_pretokens_are_left_out_as_the_definition_says(kind):
         assert items(found) == items(expected) and found.left_out[0] == expected.left_out[0], (some, limit)
         assert all(len(p.encode()) <= limit for p in found.to_dict())
         left_out += found.left_out[0]
-    assert left_out > N // 4
+    assert left_out > N // 16
 
 
 @pytest.mark.parametrize("algorithm", ["bpe", "char_bpe", "wordpiece", "unigram"])
@@ -297,6 +297,7 @@ with open("/proc/self/status") as file:  # what getrusage says begins with the p
 
 
 @pytest.mark.slow
+@pytest.mark.one_in(3)
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux counts the peak of memory in kilobytes")
 @pytest.mark.parametrize("algorithm", ["bpe", "wordpiece", "unigram"])
 @pytest.mark.parametrize("text", HOSTILE)

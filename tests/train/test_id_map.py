@@ -9,12 +9,12 @@ from subword_nb.train.id_map import IdMap, id_map, piece_ids
 
 FILES = [
     "gpt2/tokenizer.json",
-    "tiktoken/o200k_base.tiktoken",
-    "llama-2/tokenizer.model",
+    pytest.param("tiktoken/o200k_base.tiktoken", marks=pytest.mark.slow),
+    pytest.param("llama-2/tokenizer.model", marks=pytest.mark.slow),
     "t5-small/tokenizer.json",
     "bert-base-uncased/vocab.txt",
     "wordlevel-vulrepair/wordlevel.json",
-    "clip/tokenizer.json",
+    pytest.param("clip/tokenizer.json", marks=pytest.mark.slow),
 ]
 
 

@@ -24,6 +24,7 @@ def plain(tok, text):
     return tok.encode_array(text, add_special_tokens=False, allowed_special=()).tolist()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("rule", ["first", "equal"])
 @pytest.mark.parametrize(("first", "second"), PAIRS)
 def test_ids_of_the_first_stay_and_a_file_holds_the_result(shared_file, tmp_path, text, first, second, rule):
