@@ -504,7 +504,7 @@ def _close(table, id_buffer):
         id_buffer.grow(ids=int(lack))
 
 
-def _make_capacity(table, id_buffer, key_bytes=0):
+def _make_capacity(table, id_buffer, key_bytes):
     "Increase the capacity that stopped a pass."
     if id_buffer.state[2]:
         id_buffer.grow(ids=int(id_buffer.state[2]))

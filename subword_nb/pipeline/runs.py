@@ -104,7 +104,7 @@ def _near_token(text, at, matcher):
     return matcher.may_occur_in(bytes(near))
 
 # %% ../../nbs/pipeline/09_runs.ipynb #d87061af
-def _split_work(work, size, safe_cut_regex, matcher=None):
+def _split_work(work, size, safe_cut_regex, matcher):
     "Divide a work item into several of about `size` bytes or characters."
     opens = work.opens if isinstance(work.opens, list) else None
     for a, b in groups_of(work.texts, size):

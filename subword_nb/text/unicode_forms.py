@@ -32,8 +32,9 @@ def _class(ranges):
 
 
 @cache
-def _inert(version=unicodedata.unidata_version):
-    "The characters that normal forms do not change, for a Python with some Unicode version."
+def _inert():
+    "The characters that normal forms do not change, for this Python's version of Unicode."
+    version = unicodedata.unidata_version
     newer = [int(n) for n in version.split(".")] > [int(n) for n in UNICODE_VERSION.split(".")]
     return _class(_YOUNG + "".join(f" {a:X}-{b - 1:X}" for a, b in code_point_ranges("Cn") if newer))
 
