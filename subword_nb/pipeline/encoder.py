@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from copy import copy
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ..core.limits import check_limit
@@ -113,12 +114,23 @@ class _TextSlices(dict):
         return ids
 
 # %% ../../nbs/pipeline/10_encoder.ipynb #e80d345a
+_WITHOUT_DROPOUT = SimpleNamespace(dropout=None)
+
+
+def _no_fast_path(text):
+    "The fast path of a tokenizer that has none: it leaves every text to another one."
+
+
 def fast_path(
     ids_of: Callable,  # Text without added tokens → ids
     prefix_ids: list,  # Special ids before those of a text
     suffix_ids: list,  # Special ids after them
     heads: Iterable[str],  # Characters that added tokens begin with
-) -> Callable:  # text → ids, or None where a text needs the general path
+    *,
+    size: int = SIZES.general_chars,  # Texts of so many characters, and longer ones, take another path
+    model: Any = _WITHOUT_DROPOUT,  # While it has dropout, every text takes another path
+    otherwise: Callable = _no_fast_path,  # The other path: text → ids, or None
+) -> Callable:  # text → ids, or what `otherwise` returns
     "The fast path for short texts, for the GPT patterns."
     invalid = re.compile("|".join([r"[\ud800-\udfff]", *map(re.escape, sorted(heads))])).search
     first = _TextSlices("", ids_of, invalid)
@@ -126,6 +138,8 @@ def fast_path(
     framed = bool(prefix_ids or suffix_ids)
 
     def encode_short(text):
+        if len(text) >= size or model.dropout:
+            return otherwise(text)
         try:
             if "  " in text and ("   " in text or text[-2:] == "  "):
                 raise KeyError
@@ -135,31 +149,29 @@ def fast_path(
                 ids += later[part]
         except KeyError:
             if invalid(text):
-                return None
+                return otherwise(text)
             ids = ids_of(text)
         return [*prefix_ids, *ids, *suffix_ids] if framed else ids
 
     return encode_short
 
 # %% ../../nbs/pipeline/10_encoder.ipynb #bbf117c9
-def _no_fast_path(text):
-    "The fast path of a tokenizer that has none: it leaves every text to another one."
-
-
-def _python_fast_path(c, around):
-    "The fast path without kernels."
+def _python_fast_path(c, around, otherwise):
+    "The fast path without kernels, if the tokenizer has one, and another one for texts that it does not serve."
     pattern, parts = c.pre._ascii_pattern, c.parts
     if pattern is None or around is None or c.norm is not None:
-        return _no_fast_path
+        return otherwise
     if not (parts.truncation is parts.padding is None):
-        return _no_fast_path
+        return otherwise
+    size = SIZES.general_chars if otherwise is _no_fast_path else SIZES.fast_chars
     known = c.pretokens
 
     def ids_of(text):
         raws = pattern.findall(text) if text.isascii() else c.pre.raw_pretokens(text, first=False)
         return [i for raw in raws for i in known[raw]]
 
-    return fast_path(ids_of, *around, {t[0] for t in c.ids})
+    heads = {t[0] for t in c.ids}
+    return fast_path(ids_of, *around, heads, size=size, model=parts.model, otherwise=otherwise)
 
 
 def choose_fast_path(
@@ -168,25 +180,12 @@ def choose_fast_path(
     bulk: "BulkTier|None" = None,  # Its tier of kernels, if they are in memory
 ) -> Callable:  # text → ids, or None where another path serves it
     "What a short text without options is encoded by: the second tier, and the third where it is faster."
-    model, parts = c.parts.model, c.parts
-    around, general_chars = prefix_suffix_ids(c, True), SIZES.general_chars
-    without = _python_fast_path(c, around)
+    around, parts, otherwise = prefix_suffix_ids(c, True), c.parts, None
     if bulk is not None and around is not None and not (parts.truncation or parts.padding):
         from subword_nb.pipeline.runs import kernel_fast_path
 
-        first = None if without is _no_fast_path else without
-        with_kernels = kernel_fast_path(bulk, prefix_ids=around[0], suffix_ids=around[1], without=first)
-        if with_kernels is not None:
-            return with_kernels
-    if without is _no_fast_path:
-        return _no_fast_path
-
-    def quick(text):
-        if len(text) >= general_chars or model.dropout:
-            return None
-        return without(text)
-
-    return quick
+        otherwise = kernel_fast_path(bulk, prefix_ids=around[0], suffix_ids=around[1])
+    return _python_fast_path(c, around, otherwise or _no_fast_path)
 
 # %% ../../nbs/pipeline/10_encoder.ipynb #5a6b51f5
 # Not empty when a bulk call has brought the kernels into memory; no lock guards it, so a fork at any moment leaves it consistent

@@ -678,14 +678,13 @@ def kernel_fast_path(
     *,
     prefix_ids: Sequence[int] = (),  # Special ids before a text
     suffix_ids: Sequence[int] = (),  # Special ids after a text
-    without: Callable | None = None,  # A function that is faster below `SIZES.fast_chars`, if any
 ) -> Callable | None:  # text → ids, or None where a text needs another path; None: every text does
     "The function that encodes short texts with kernels."
     countless = bulk.matcher is not None and bulk.matcher.heads is None  # too many prefixes of added tokens
     if not bulk.simple or countless or bulk.coder.rescore_float32:
         return None
     spans, encode_short, model = bulk.spans, short_of(bulk.coder), bulk.c.parts.model
-    dummy_prefix, fast_chars = spans.dummy_prefix, SIZES.fast_chars if without else 0
+    dummy_prefix = spans.dummy_prefix
     heads = bulk.matcher.heads if bulk.matcher else ()
     invalid = [b.decode() for b in (*spans.forbidden_bytes, *heads)]
     rare = {spelling[0] for spelling in invalid}  # searching for one character is much faster than for two
@@ -695,10 +694,6 @@ def kernel_fast_path(
         n = len(text)
         if n > limit or model.dropout:
             return None
-        if n < fast_chars:
-            ids = without(text)
-            if ids is not None:
-                return ids
         try:
             data = text.encode()
         except UnicodeEncodeError:
