@@ -513,7 +513,7 @@ def test_all_splits_of_a_chain_cost_one_step_for_each_edge(tmp_path, kind, call)
     )
     # Only the text grows, and with it the edges.
     shorter = chain_file(tmp_path, kind, 80)
-    assert_linear(lambda n: work(shorter, "a" * n), lambda n: n, 800, what=f"{kind} {call}, text")
+    assert_linear(lambda n: work(shorter, "a" * n), lambda n: n, 1600, what=f"{kind} {call}, text")
 
 
 @pytest.mark.parametrize("call", CALLS)
