@@ -71,7 +71,7 @@ def merge_steps(
     *,
     prefix: str = "",  # `continuing_subword_prefix`
 ) -> tuple[list[Merge], list[Symbol]]:  # The merges in their order; the symbols that are left
-    "Merge by rank without looking twice, and write every merge down."
+    "Merge by rank, looking up only the pairs that changed, and record every merge."
     symbols, steps = list(symbols), []
     standing = list(range(len(symbols)))
 

@@ -120,7 +120,7 @@ def bpe_encode(
     symbols: Iterable,  # What to start from: the pieces or ids of one pretoken's characters
     table: Mapping,  # pair → (rank, merged), see `merge_table`
 ) -> list:  # The symbols that are left
-    "Merge the leftmost pair of lowest rank until no pair is a rule, without looking twice."
+    "Merge the leftmost pair of lowest rank until no pair is a rule, looking up only the pairs that changed."
     symbols = list(symbols)
     return _encode_short(symbols, table) if len(symbols) <= 64 else _encode_long(symbols, table)
 

@@ -425,7 +425,7 @@ class Shards:
         self.rows = cached(lambda k: _open_shard(self.folder, manifest, k))
 
     def ragged(self) -> Ragged:  # In memory, unless it is one shard
-        "In memory, unless there is only one shard"
+        "All documents in memory; not copied if there is only one shard."
         return _joined_rows(self)
 
     def __len__(self):

@@ -598,7 +598,7 @@ class PreTrainedTokenizerFast:
         return_tensors: str | TensorType | None = None,  # Arrays instead of lists: "np", "pt" or "mlx"
         return_token_type_ids: bool | None = None,  # None: if the model takes them
         return_attention_mask: bool | None = None,  # None: if the model takes it
-        return_overflowing_tokens: bool = False,  # Return overflowing tokens as rows of their own
+        return_overflowing_tokens: bool = False,  # Return overflowing tokens as separate rows
         return_special_tokens_mask: bool = False,  # 1 for tokens around texts
         return_offsets_mapping: bool = False,  # (start, end) of each token in its text
         return_length: bool = False,  # Number of tokens of each row

@@ -306,7 +306,7 @@ def _names(name, value, known):
 # %% ../../nbs/pipeline/03_added_tokens.ipynb #cd9c3026
 def refuse_special(
     text: str,  # Any text
-    # The special tokens there are; of a finder, those that are special
+    # All special tokens; of a finder, those that are special
     contents: "AddedFinder|Iterable[str]",
     *,
     # What a text may not spell; "all": every special token that is not allowed

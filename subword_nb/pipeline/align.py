@@ -142,7 +142,7 @@ def place_tokens_ref(
     dropout_rng: tuple | None = None,  # Probability of skipping a merge, and a random generator
     found: Iterable | None = None,  # Its parts, if they are not those of `parts(c, text)`
 ) -> Placed:  # In order
-    "The tokens of a text with their places, by the book."
+    "The tokens of a text with their places, by definition."
     out = Placed([], [], [], [])
     _place_parts(c, parts(c, text) if found is None else found, out, 0, dropout_rng, len(text))
     return out._replace(offsets=_in_text(text, out.offsets)) if c.spells_affixes else out
@@ -335,7 +335,7 @@ def encode_aligned(
     *,
     dropout_rng: tuple | None = None,  # Probability of skipping a merge, and a random generator
     place: Callable = place_tokens,  # What finds tokens and their places
-    # Of the text alone: no special tokens, not truncated, not padded; its byte offsets are worked out when it is
+    # Of the text alone: no special tokens, not truncated, not padded; its byte offsets are computed when it is
     # finished
 ) -> Encoding:
     "The tokens of one text and their places."
@@ -783,8 +783,8 @@ def call(
     pad_to_multiple_of: int | None = None,  # Lengths are rounded up to a multiple of this
     padding_side: str | None = None,  # "right" or "left"; None: as the tokenizer's `config` or padding has it
     truncation_side: str | None = None,  # "right" or "left"; None: as the tokenizer has it
-    pad_piece: str | None = None,  # What to fill up with; None: the tokenizer's, or a piece such as [PAD]
-    return_overflowing_tokens: bool = False,  # Parts that were cut off as rows of their own
+    pad_piece: str | None = None,  # The padding piece; None: the tokenizer's, or a piece such as [PAD]
+    return_overflowing_tokens: bool = False,  # Parts that were cut off, as separate rows
     allowed_special=None,  # As for `encode`
     disallowed_special=(),  # As for `encode`
     dropout: float | None = None,  # As for `encode`

@@ -127,7 +127,7 @@ def fast_path(
     suffix_ids: list,  # Special ids after them
     heads: Iterable[str],  # Characters that added tokens begin with
     *,
-    size: int = SIZES.general_chars,  # Texts of so many characters, and longer ones, take another path
+    size: int = SIZES.general_chars,  # Texts of at least this many characters take another path
     model: Any = _WITHOUT_DROPOUT,  # While it has dropout, every text takes another path
     otherwise: Callable = _no_fast_path,  # The other path: text → ids, or None
 ) -> Callable:  # text → ids, or what `otherwise` returns
@@ -179,7 +179,7 @@ def choose_fast_path(
     *,
     bulk: "BulkTier|None" = None,  # Its tier of kernels, if they are in memory
 ) -> Callable:  # text → ids, or None where another path serves it
-    "What a short text without options is encoded by: the second tier, and the third where it is faster."
+    "The function that encodes short texts without options: the second tier, and the third where it is faster."
     around, parts, otherwise = prefix_suffix_ids(c, True), c.parts, None
     if bulk is not None and around is not None and not (parts.truncation or parts.padding):
         from subword_nb.pipeline.runs import kernel_fast_path
@@ -255,7 +255,7 @@ def second_texts(
 
 # %% ../../nbs/pipeline/10_encoder.ipynb #07f0834f
 class Encoder(Compiled):
-    "Turns texts into ids for one tokenizer and one choice of special tokens: three tiers, one meaning."
+    "Turns texts into ids for one tokenizer and one choice of special tokens, in three tiers with equal results."
 
     def __init__(
         self,
@@ -338,7 +338,7 @@ class Encoder(Compiled):
         self,
         size: int,  # Characters or bytes of all texts of a call
     ) -> bool:  # False: the general path encodes them
-        "Is so much text encoded in bulk?"
+        "Is this amount of text encoded in bulk?"
         return size >= SIZES.loaded and _are_near(size) and self.bulk is not None
 
     def encode(

@@ -539,7 +539,7 @@ class Frame(NamedTuple):
     def put(
         self,
         encoding: Encoding,  # Of one text, with the type ids and masks of a new encoding
-        text: str,  # The text, from which byte offsets are worked out
+        text: str,  # The text, from which byte offsets are computed
     ) -> Encoding:  # As `process` makes it; overflowing parts likewise
         "Put special tokens around a text."
         a, b, inside, n = self.before, self.after, self.inside, len(encoding)

@@ -207,7 +207,7 @@ class Report(NamedTuple):
         return _report(self)
 
 # %% ../../nbs/tokenizer/02_convert.ipynb #6b86ce76
-def _kernel_fast_path(value):
+def _clipped(value):
     return clip(value if isinstance(value, str) else repr(value), n=160)
 
 
@@ -220,7 +220,7 @@ def _report(r):
         lines = [f"different on {r.n_different:,} of {r.n:,} strings"]
     for d in r.differences:
         lines.append(
-            f"  {_kernel_fast_path(repr(d.text))}: {_kernel_fast_path(d.a)} and {_kernel_fast_path(d.b)}"
+            f"  {_clipped(repr(d.text))}: {_clipped(d.a)} and {_clipped(d.b)}"
         )
         lines.append(f"    {clip(d.reason, n=400)}")
     if r.n_decoded:

@@ -1098,7 +1098,7 @@ class Tokenizer(Engine):
         # Special tokens that the new text may spell: "all", or a set
         allowed_special: str | Collection[str] = (),
     ) -> list[int]:  # The same ids, and those of the text after them
-        "Ids of a longer conversation, without touching the earlier ones."
+        "Ids of a longer conversation, without changing the earlier ones."
         from subword_nb.pipeline.chat import append_ids
 
         return append_ids(self, ids, text, allowed_special=allowed_special)

@@ -85,7 +85,7 @@ class IdMap:
         self,
         embedding: Any,  # (n, …) array of NumPy or tensor of PyTorch, a row for each old id; n >= n_old
         *,
-        how: str = "fvt",  # First value of a row that is not shared: "fvt", "mean" or "overlap"
+        how: str = "fvt",  # Initial value of a row that is not shared: "fvt", "mean" or "overlap"
         auxiliary: "np.ndarray|None" = None,  # (n_new, k): vectors of the new pieces, for "overlap"
     ) -> Any:  # (n_new, …), of the same kind, type and device; a copy
         "The matrix for the new vocabulary."

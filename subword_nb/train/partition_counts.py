@@ -271,7 +271,7 @@ class Tree:
         _put(self, self.executor.submit(_take, self.partition, divided, urgent=True), 0)
 
     def root(self) -> object:  # A handle of packed rows, and their error
-        "The sum of all."
+        "The merged rows of all parts."
         left = [handle for level in self.levels for handle in level]
         while len(left) != 1:
             left = [*left[FAN:], self.executor.submit(_merge, self.partition, *left[:FAN], urgent=True)]

@@ -88,7 +88,7 @@ def _in_order(merges, first, prefix):
 def in_parts(
     tok: "_Tok",  # A `Tokenizer`
 ) -> "_Tok":  # The same one, if its model has a trainer
-    "The same tokenizer with a model that a trainer learns, in the words of tokenizer.json if need be."
+    "The same tokenizer with a model that a trainer learns, translated to the form of tokenizer.json if needed."
     if tok.model.algorithm is not None:
         return tok
     new = tok.translated("tokenizer.json")[0]

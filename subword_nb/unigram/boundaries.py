@@ -575,7 +575,7 @@ class UnigramSpanEncoder:
         # sum so far; the slots become numbers of ids, `NO_SPAN` for separators
         *arrays,
     ):
-        "Write the ids of spans, which must come in order."
+        "Write the ids of spans, which must be passed in order."
         _rescore_all(self.tables, *arrays)
 
     def long_span(

@@ -226,7 +226,7 @@ def explain_sentencepiece(
     *,
     n: int = 5,  # Unigram: maximum number of segmentations
 ) -> "UnigramReason|BPEReason|WholeReason":  # Draws itself in Jupyter
-    "Why one of SentencePiece's models splits a text as it does, all of it at once."
+    "Why one of SentencePiece's models segments a text as it does, as a whole."
     _check(model, pretoken)
     return _reason(model, pretoken, n)
 
