@@ -169,7 +169,7 @@ class Encoding:
 
     @property
     def overflowing(self) -> list["Encoding"]:
-        "What truncation cut off."
+        "The parts that truncation removed."
         return [wrap_encoding(e) for e in self._e.overflowing]
 
     @property
@@ -243,7 +243,7 @@ class Encoding:
         length: int,  # Fewest tokens
         **kwargs,  # `direction` ("right"), `pad_id` (0), `pad_type_id` (0), `pad_token` ("[PAD]")
     ):
-        "Fill it up."
+        "Pad to a length, in place."
         given: dict[str, Any] = {}
         for name, value in kwargs.items():
             if name == "direction":

@@ -95,7 +95,7 @@ class BaseTokenizer:
         self._tokenizer.enable_truncation(max_length, stride=stride, strategy=strategy)
 
     def no_truncation(self) -> None:
-        "Cut nothing."
+        "Do not truncate."
         self._tokenizer.no_truncation()
 
     @property
@@ -240,12 +240,12 @@ class BaseTokenizer:
 
     @property
     def model(self) -> Any:
-        "What makes tokens of pretokens."
+        "The model, which turns pretokens into tokens."
         return self._tokenizer.model
 
     @model.setter
     def model(self, model):
-        "Exchange the model."
+        "Replace the model."
         self._tokenizer.model = model
 
     @property
@@ -255,17 +255,17 @@ class BaseTokenizer:
 
     @normalizer.setter
     def normalizer(self, normalizer):
-        "Exchange the normalizer."
+        "Replace the normalizer."
         self._tokenizer.normalizer = normalizer
 
     @property
     def pre_tokenizer(self) -> Any:
-        "How a text is cut."
+        "The pre-tokenizer, which splits texts."
         return self._tokenizer.pre_tokenizer
 
     @pre_tokenizer.setter
     def pre_tokenizer(self, pre_tokenizer):
-        "Exchange the pre-tokenizer."
+        "Replace the pre-tokenizer."
         self._tokenizer.pre_tokenizer = pre_tokenizer
 
     @property
@@ -275,17 +275,17 @@ class BaseTokenizer:
 
     @post_processor.setter
     def post_processor(self, post_processor):
-        "Exchange the post-processor."
+        "Replace the post-processor."
         self._tokenizer.post_processor = post_processor
 
     @property
     def decoder(self) -> Any:
-        "What makes text of pieces."
+        "The decoder, which turns pieces into text."
         return self._tokenizer.decoder
 
     @decoder.setter
     def decoder(self, decoder):
-        "Exchange the decoder."
+        "Replace the decoder."
         self._tokenizer.decoder = decoder
 
 # %% ../../nbs/compat/20_hf_implementations.ipynb #6573155b

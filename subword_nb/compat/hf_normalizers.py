@@ -102,7 +102,7 @@ class NFKD(Normalizer):
 
 
 class Lowercase(Normalizer):
-    "Lower the case of each character."
+    "Convert each character to lower case."
 
 
 class StripAccents(Normalizer):

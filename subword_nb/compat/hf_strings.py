@@ -315,11 +315,11 @@ class NormalizedString:
         self.apply(normalizers.NFKC())
 
     def lowercase(self):
-        "Lower the case of each character."
+        "Convert each character to lower case."
         self.apply(normalizers.Lowercase())
 
     def uppercase(self):
-        "Raise the case of each character."
+        "Convert each character to upper case."
         self._text = spread(self.aligned, [c.upper() for c in self.normalized])
 
     def lstrip(self):

@@ -191,7 +191,7 @@ class Tokenizer:
 
     def __init__(
         self,
-        model: Model,  # What makes tokens of pretokens
+        model: Model,  # The model, which turns pretokens into tokens
     ):
         self._model = checked(model, Model)
         self._normalizer: Normalizer | None = None
@@ -214,12 +214,12 @@ class Tokenizer:
 
     @property
     def model(self) -> Any:
-        "What makes tokens of pretokens."
+        "The model, which turns pretokens into tokens."
         return self._model
 
     @model.setter
     def model(self, model):
-        "Exchange the model."
+        "Replace the model."
         self._model = checked(model, Model)
 
     @property
@@ -229,18 +229,18 @@ class Tokenizer:
 
     @normalizer.setter
     def normalizer(self, normalizer):
-        "Exchange the normalizer."
+        "Replace the normalizer."
         self._normalizer = None if normalizer is None else checked(normalizer, Normalizer)
         self._shown_normalized = {id for id, token in self._added.items() if token.normalized}
 
     @property
     def pre_tokenizer(self) -> Any:
-        "How a text is cut; None: not at all."
+        "The pre-tokenizer, which splits texts; None: they are not split."
         return self._pre_tokenizer
 
     @pre_tokenizer.setter
     def pre_tokenizer(self, pretok):
-        "Exchange the pre-tokenizer."
+        "Replace the pre-tokenizer."
         self._pre_tokenizer = None if pretok is None else checked(pretok, PreTokenizer)
 
     @property
@@ -250,22 +250,22 @@ class Tokenizer:
 
     @post_processor.setter
     def post_processor(self, processor):
-        "Exchange the post-processor."
+        "Replace the post-processor."
         self._post_processor = None if processor is None else checked(processor, PostProcessor)
 
     @property
     def decoder(self) -> Any:
-        "What makes text of pieces; None: they are joined with spaces."
+        "The decoder, which turns pieces into text; None: they are joined with spaces."
         return self._decoder
 
     @decoder.setter
     def decoder(self, decoder):
-        "Exchange the decoder."
+        "Replace the decoder."
         self._decoder = None if decoder is None else checked(decoder, Decoder)
 
     @property
     def encode_special_tokens(self) -> bool:
-        "Are special tokens in a text taken for ordinary text?"
+        "Whether special tokens in a text are encoded as ordinary text."
         return self._encode_special
 
     @encode_special_tokens.setter
@@ -796,7 +796,7 @@ class Tokenizer:
         self._truncation = Truncation(most, **options)
 
     def no_truncation(self):
-        "Cut nothing."
+        "Do not truncate."
         self._truncation = None
 
     @property

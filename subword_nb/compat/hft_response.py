@@ -409,11 +409,11 @@ class ResponseParser:
         self,
         text: str,  # More of the answer
     ) -> list[dict]:  # New events
-        "Read on."
+        "Parse more text."
         return self._step(text, False)
 
     def finalize(self) -> tuple[dict, list[dict]]:  # The message, and new events
-        "Read to the end."
+        "Finish parsing."
         events = self._step("", True)
         fields, message = self._template.fields.values(), self._message
         missing = [field.name for field in fields if not field.optional and field.name not in message]

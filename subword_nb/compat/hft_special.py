@@ -77,7 +77,7 @@ class NamedTokens:
         self,
         tokens: Iterable | None,  # Special tokens without a name
     ):
-        "Exchange the special tokens without a name."
+        "Replace the special tokens without a name."
         if tokens is not None and not isinstance(tokens, (list, tuple)):
             raise ValueError(f"extra_special_tokens must be a list or tuple, got {type(tokens).__name__}")
         self.extra = [as_token(token, "a token of extra_special_tokens") for token in tokens or ()]

@@ -506,7 +506,7 @@ class PreTrainedTokenizerFast:
 
     @property
     def decoder(self) -> Any:
-        "What makes text of pieces; None: they are joined with spaces."
+        "The decoder, which turns pieces into text; None: they are joined with spaces."
         return self._tokenizer.decoder
 
     @property

@@ -219,9 +219,7 @@ def _report(r):
     if r.n_different:
         lines = [f"different on {r.n_different:,} of {r.n:,} strings"]
     for d in r.differences:
-        lines.append(
-            f"  {_clipped(repr(d.text))}: {_clipped(d.a)} and {_clipped(d.b)}"
-        )
+        lines.append(f"  {_clipped(repr(d.text))}: {_clipped(d.a)} and {_clipped(d.b)}")
         lines.append(f"    {clip(d.reason, n=400)}")
     if r.n_decoded:
         lines.append(
