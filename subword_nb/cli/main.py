@@ -331,10 +331,10 @@ def _model_rows(facts: dict) -> dict:
 # %% ../../nbs/cli/10_main.ipynb #f19177e9
 def _by_length(lengths: dict) -> list:
     "How many pieces have each length; the few that are longer than 12 together."
-    most = 12
-    rows = [(str(n), lengths.get(n, 0)) for n in range(1, min(max(lengths), most) + 1)]
-    long = sum(v for n, v in lengths.items() if n > most)
-    return rows + [(f"{most + 1}+", long)] if long else rows
+    limit = 12
+    rows = [(str(n), lengths.get(n, 0)) for n in range(1, min(max(lengths), limit) + 1)]
+    long = sum(v for n, v in lengths.items() if n > limit)
+    return rows + [(f"{limit + 1}+", long)] if long else rows
 
 # %% ../../nbs/cli/10_main.ipynb #63c38c1a
 _SENTENCE = "The function returns an iterator over the tokens: unbelievable, naïve, 你好 🤗"

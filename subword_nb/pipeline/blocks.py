@@ -72,7 +72,7 @@ def _blocks_of_part(part):
 class WorkItem(NamedTuple):
     "Parts of texts that one thread encodes."
 
-    texts: list  # str, bytes, memoryview or `TextSlice`
+    texts: list  # str, bytes or memoryview; a `TextSlice`, if it is longer than a block
     opens: list | bool | None = True  # Does a part start its text? None: it continues one; or a list
     begins: bool = True  # Does the first part start a text?
     ends: bool = True  # Does the last part end a text?
