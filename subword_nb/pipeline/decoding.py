@@ -328,15 +328,15 @@ def _opened(pieces, rule, rows, firsts, skip):
     "How each text begins; `firsts` is moved past the ids that determine it."
     if rule.opening is None:
         return None
-    ids, bounds = rows[0].tolist(), rows[1].tolist()
+    ids, bounds = rows
     opened, starts = [], []
     skipped = pieces.special if skip else ()
-    for start, end in pairwise(bounds):
+    for start, end in pairwise(bounds.tolist()):
         taken = []  # positions of the pieces, some of which are skipped
 
         def left(start=start, end=end, taken=taken):
             for i in range(start, end):
-                piece = pieces[ids[i]]
+                piece = pieces[int(ids[i])]
                 if piece not in skipped:
                     taken.append(i)
                     yield piece
