@@ -15,7 +15,6 @@ from typing import Annotated, Any
 
 import typer
 
-from .bench import EXAMPLES as BENCH_EXAMPLES, bench_command
 from .common import TOKENIZER_HELP, BareOption, PlainOption
 from ..core.progress import progress_lines
 from ..core.draw import printable
@@ -298,7 +297,6 @@ def warm_up_command() -> None:  # Prints the compiled kernels
 COMMANDS = {  # name → command and its help
     "convert": (convert_command, CONVERT_EXAMPLES),
     "encode-files": (encode_files_command, ENCODE_FILES_EXAMPLES),
-    "bench": (bench_command, BENCH_EXAMPLES),
     "warm-up": (
         warm_up_command,
         "Load the kernels, and build their library where an installation has none, so that no later process waits.",

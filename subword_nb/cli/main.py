@@ -103,9 +103,22 @@ other; with --lines, each ends in a newline.""",
 }
 
 # %% ../../nbs/cli/10_main.ipynb #4f9d22a1
+class _WithBench(Commands):
+    "The commands; `bench`, whose page imports more than all others, is imported when it is asked for."
+
+    def get_command(self, ctx, name):
+        if name != "bench":
+            return super().get_command(ctx, name)
+        from subword_nb.cli.bench import EXAMPLES, bench_command
+
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        alone.command(name, help=EXAMPLES)(bench_command)
+        return typer.main.get_command(alone)
+
+
 app = typer.Typer(
     name="subword-nb",
-    cls=Commands,
+    cls=_WithBench,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -394,6 +407,11 @@ def _save_and_compare(tok, out: str | None, text: str, ids: list[int]) -> None:
     )
 
 # %% ../../nbs/cli/10_main.ipynb #b42aa40f
+@app.command("bench")
+def _bench_later() -> None:
+    "The place of `bench` in the list of commands."
+
+
 _OTHERS = EXPLAIN_COMMANDS | MEASURE_COMMANDS | AUDIT_COMMANDS | SURGERY_COMMANDS | COMMANDS
 for name, (command, examples) in _OTHERS.items():
     app.command(name, help=examples)(command)
@@ -401,4 +419,5 @@ for name, (command, examples) in _OTHERS.items():
 
 def main() -> None:  # the process ends with code 0, 2 for a mistake of the user, 130 after Ctrl-C
     "The `subword-nb` command."
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported
     app()

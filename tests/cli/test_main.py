@@ -37,6 +37,15 @@ def test_the_installed_command_is_there():
     )
 
 
+def test_commands_import_the_benchmark_only_when_it_is_called():
+    "Its imports took a third of a short command's time."
+    code = "import sys, subword_nb.cli.main; print('subword_nb.cli.bench' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+    assert "--library" in run("bench", "--help").stdout.decode()
+    assert "'bench'" in run("benc").stderr.decode()
+
+
 @pytest.mark.parametrize(
     "args",
     [[], ["--help"], *([c, "--help"] for c in ("demo", "train", "encode", "decode", "inspect"))],
