@@ -291,17 +291,15 @@ class SpmModel:
     ) -> str | list[str] | None:  # The text of each; None: anything but lists of known ids or of known pieces
         "The text of ids or pieces, or of rows of them, by the engine."
         kinds = set(map(type, rows))
-        is_batch = kinds == {list} and any(rows)
-        first = next(filter(None, rows))[0] if is_batch else None
         try:
-            if kinds == {str}:
-                rows = [self.ids[piece] for piece in rows]
-            elif type(first) is str:
-                rows = [[self.ids[piece] for piece in row] for row in rows]
-            if is_batch:
-                return self.tokenizer.decode_batch(rows)
-            if kinds in ({int}, {str}):
+            if kinds == {int}:
                 return self.tokenizer.decode(rows)
+            if kinds == {str}:
+                return self.tokenizer.decode([self.ids[piece] for piece in rows])
+            if kinds == {list} and any(rows):
+                if type(next(filter(None, rows))[0]) is str:
+                    rows = [[self.ids[piece] for piece in row] for row in rows]
+                return self.tokenizer.decode_batch(rows)
         except (KeyError, ValueError, TypeError):
             pass
         return None

@@ -35,7 +35,6 @@ _OUT_TYPES = (int, str, bytes, "numpy", "offset_mapping", "proto", "serialized_p
 _PROTOS = ("proto", "serialized_proto", "immutable_proto")
 _PLACED = (*_PROTOS, "offset_mapping")
 _MAX_NBEST = 512  # the other library's limit
-_NOTHING = (None,) * 7
 
 
 def _checked_type(out_type, return_type, default):
@@ -378,11 +377,12 @@ class SentencePieceProcessor:
         return_bytes: bool | None = None,  # Offset mappings in bytes; None: as the text is
     ) -> Any:  # The answer; for a list, a list of answers
         "Segment a text, or several."
-        if type(input) is str and input.isascii() and self._model is not None and self._is_plain:
-            given = (add_bos, add_eos, reverse, emit_unk_piece, enable_sampling, nbest_size, alpha)
-            if given == _NOTHING and num_threads is thread_pool is return_type is return_bytes is None:
+        if type(input) in (str, bytes) and self._model is not None and self._is_plain:
+            unchanged = add_bos is add_eos is reverse is emit_unk_piece is None
+            unsampled = enable_sampling is nbest_size is alpha is None
+            if unchanged and unsampled and num_threads is thread_pool is return_type is return_bytes is None:
                 if out_type is None or out_type is int:
-                    return self._model.encode(input)
+                    return self._model.encode(decoded(input))
         kind = _checked_type(out_type, return_type, self._out_type)
         if return_bytes is not None and kind != "offset_mapping":
             raise ValueError("return_bytes is only for return_type='offset_mapping'; leave it out")
@@ -837,7 +837,8 @@ class SentencePieceProcessor:
         kind = _checked_type(out_type, return_type, str)
         if return_bytes is not None and kind != "offset_mapping":
             raise ValueError("return_bytes is only for return_type='offset_mapping'; leave it out")
-        _threads_of(self._num_threads if num_threads is None else num_threads, thread_pool)
+        if not (num_threads is thread_pool is None and self._num_threads == -1):
+            _threads_of(self._num_threads if num_threads is None else num_threads, thread_pool)
         if kind is str and type(input) is list and self._model is not None and not self._decode_extra:
             found = self._model.decode_plain(input)
             if found is not None:

@@ -21,6 +21,8 @@ def decoded(
     text: str | bytes,  # Any text, or any bytes
 ) -> str:  # With a code point from U+DC80 for each byte that is not UTF-8
     "A text as a str that preserves every byte."
+    if type(text) is str and text.isascii():
+        return text
     if isinstance(text, bytes):
         return text.decode("utf-8", "surrogateescape")
     if not isinstance(text, str):
