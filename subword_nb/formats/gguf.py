@@ -28,8 +28,7 @@ from ..corpus.counts import write_atomically
 from ..text.normalizers import BertNormalizer
 from .vocab_files import looks_cased
 from ..text.pretokenizers import ByteLevel, Sequence, byte_level, pretokenizer, spells_bytes
-from ..text.regex import PATTERNS
-from ..text.splitters import Digits, PreTokenizer, Punctuation, Split
+from ..text.splitters import HF_SPELLING, Digits, PreTokenizer, Punctuation, Split
 from ..pipeline.processors import BertProcessing, TemplateProcessing
 from ..pipeline.processors import ByteLevel as ByteLevelProcessor
 from ..pipeline.processors import Sequence as ProcessorSequence
@@ -766,7 +765,7 @@ def _split_steps(pre):
             found += _split_steps(step)
         elif isinstance(step, ByteLevel):
             if step.use_regex:
-                found.append(("split", PATTERNS["gpt2"]))
+                found.append(("split", HF_SPELLING["gpt2"]))
             found.append(("bytes", step.add_prefix_space))
         elif isinstance(step, Split) and (step.behavior, step.invert) in (
             ("isolated", False),
@@ -775,7 +774,7 @@ def _split_steps(pre):
             pattern = (
                 step.pattern.get("Regex", step.pattern) if isinstance(step.pattern, dict) else step.pattern
             )
-            found.append(("split", PATTERNS.get(pattern, pattern)))
+            found.append(("split", HF_SPELLING.get(pattern, pattern)))
         else:
             found.append(step)
     return found

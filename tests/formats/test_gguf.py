@@ -993,6 +993,16 @@ def test_the_parts_are_those_of_the_original_file(name, shared_file, write):
         assert a == b, part
 
 
+@pytest.mark.parametrize("name", ["r50k_base", "p50k_base"])
+def test_ranks_of_gpt2s_pattern_are_written_and_read_with_equal_ids(name, shared_file, tmp_path):
+    tok = Tokenizer.load(shared_file(f"vocab/tiktoken/{name}.tiktoken"), pattern=name)
+    path = tok.save(tmp_path / "x.gguf")
+    assert read_gguf_metadata(path)["tokenizer.ggml.pre"] == "gpt-2"
+    again = Tokenizer.load(path)
+    for text in json.loads(shared_file("golden/strings.json").read_text(encoding="utf-8"))[:500]:
+        assert again.encode(text, allowed_special=()) == tok.encode(text, allowed_special=()), text
+
+
 # --- the peer that defines the format
 
 
