@@ -292,9 +292,8 @@ def read_minbpe(
     path: str | os.PathLike,  # A .model of minbpe
 ) -> Parts:  # The parts of the tokenizer
     "Read a byte-level BPE tokenizer from minbpe's file."
-    lines = [
-        line.strip() for line in decode_text(read_bytes(path, lines="merges"), source=str(path)).split("\n")
-    ]
+    text = decode_text(read_bytes(path, lines="merges"), source=str(path))
+    lines = [line.strip() for line in re.split("\r\n|\r|\n", text)]  # minbpe's `open` ends lines so, too
     if lines[0] != "minbpe v1":
         raise ValueError(
             f"{path}, line 1 must be 'minbpe v1', got {lines[0][:60]!r}; pass a file that minbpe wrote"

@@ -8,6 +8,7 @@ from seeds import TEXTS as N, fresh
 from tests.pipeline.test_align import generated
 
 from subword_nb import Tokenizer
+from subword_nb.core.limits import limited
 from subword_nb.formats.huggingface import read_gpt2, read_gpt2_files
 from subword_nb.formats.vocab_files import (
     gpt2_files,
@@ -373,6 +374,18 @@ def check_mutations(n, folder, seed):
 
 def test_mutated_minbpe_files(tmp_path):
     check_mutations(60, tmp_path, 1)
+
+
+def test_a_carriage_return_ends_a_line_of_a_minbpe_file(tmp_path):
+    "As in minbpe, which opens its files as text."
+    whole = written(GPT4, SPECIAL, 30)
+    assert read_minbpe(put(tmp_path, whole.replace("\n", "\r").encode())) == read_minbpe(
+        put(tmp_path, whole.encode())
+    )
+    with pytest.raises(ValueError, match="line 3 must be the number"):
+        read_minbpe(put(tmp_path, whole.replace("[^", "\r[^", 1).encode()))
+    with limited(merges=1000), pytest.raises(ValueError, match="has more than 1,000 lines"):
+        read_minbpe(put(tmp_path, whole.encode() + b"\r" * 2000))
 
 
 @pytest.mark.slow
