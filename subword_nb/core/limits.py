@@ -203,7 +203,7 @@ def _check_lines(f, path, name):
     "Raise an error for a file of too many lines, without reading further."
     n, most = 0, getattr(current(), name)
     while block := f.read(1 << 20):
-        n += max(block.count(b"\n"), block.count(b"\r"))
+        n += max(block.count(b"\n"), block.count(b"\r"))  # a file has one of them, or pairs
         if n > most + 64:  # allow for a header and empty lines
             check_limit(name, n, f"{path} has more than {most:,} lines")
     f.seek(0)
