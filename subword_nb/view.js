@@ -9,14 +9,14 @@ const COMBINING = /\p{M}/u;
 // ---------- text that is safe to look at ----------
 
 /** A label without controls, invisible characters, marks without a base, or towers of marks. */
-export function printable(text, most = LONGEST_LABEL) {
+export function printable(text, limit = LONGEST_LABEL) {
   const out = [];
   let run = 0, seated = false, length = 0;
   for (const ch of text) {
     const combining = COMBINING.test(ch) && !HIDDEN.test(ch);
     if (!combining) {
       if (run > 4) out.push(`⟨+${run - 4}⟩`);
-      if (length >= most) { out.push("…"); return out.join(""); }
+      if (length >= limit) { out.push("…"); return out.join(""); }
       const hidden = !(ch in MARKS) && HIDDEN.test(ch);
       out.push(MARKS[ch] ?? (hidden ? `⟨U+${ch.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩` : ch));
       run = 0; seated = !(ch in MARKS) && !hidden; length += 1;
@@ -49,7 +49,7 @@ function el(tag, attributes = {}, ...children) {
   node.append(...children.filter((c) => c !== null && c !== undefined));
   return node;
 }
-const code = (text, most) => el("code", { dir: "ltr" }, printable(text, most) || "⟨empty⟩");
+const code = (text, limit) => el("code", { dir: "ltr" }, printable(text, limit) || "⟨empty⟩");
 
 function table(caption, heads, rows) {
   const cell = (c, i) => el(i ? "td" : "th", i ? {} : { scope: "row" }, c);
@@ -162,7 +162,7 @@ function wordpiecePanel(reason, at, remember, word) {
     table("Walk of the matcher", ["Place", "Character", "From", "Pieces out", "To"], reason.links.map((l) => ({ cells: [number(l.at), code(l.char), code(l.from), list(l.pops), code(l.to)] }))))) : null;
   return [el("div", { class: "sw-scroll", tabindex: "0", role: "region", "aria-label": "Trials" }, stage), said, stepper("Trial", last, at, show), links];
 }
-const list = (pieces, most = MOST_SYMBOLS) => (pieces && pieces.length ? el("span", {}, ...pieces.slice(0, most).flatMap((p, i) => (i ? [" ", code(p)] : [code(p)])), pieces.length > most ? ` … and ${plural(pieces.length - most, "more")}` : "") : "–");
+const list = (pieces, limit = MOST_SYMBOLS) => (pieces && pieces.length ? el("span", {}, ...pieces.slice(0, limit).flatMap((p, i) => (i ? [" ", code(p)] : [code(p)])), pieces.length > limit ? ` … and ${plural(pieces.length - limit, "more")}` : "") : "–");
 
 // ---------- Unigram: the lattice and its paths ----------
 

@@ -56,10 +56,10 @@ def character_train_ref(
         pairs = {(a, b): n for (a, b), n in count_pairs(splits, counts).items() if len(a + b) <= longest}
         inner = {(a, b): n for (a, b), n in pairs.items() if a not in whole and a + b in beginnings}
         outer = {(a, b): n for (a, b), n in pairs.items() if a in whole and b in whole}
-        most = max([*inner.values(), *outer.values()], default=0)
-        if most < min_frequency:
-            return BPERules(pieces + others, merges, at, "min_frequency" if most else "no pair left")
-        if most in inner.values():
+        best = max([*inner.values(), *outer.values()], default=0)
+        if best < min_frequency:
+            return BPERules(pieces + others, merges, at, "min_frequency" if best else "no pair left")
+        if best in inner.values():
             pair = min(inner, key=lambda pair: (-inner[pair], len(pair[0]), pair[0] + pair[1]))
             pieces.append(pair[0] + pair[1])
             whole |= {pair[0] + pair[1]} & every
@@ -70,7 +70,7 @@ def character_train_ref(
                 others.append(pair[0] + pair[1])
             whole.add(pair[0] + pair[1])
         merges.append(pair)
-        at.append(most)
+        at.append(best)
         splits = {p: merge_pair(symbols, pair) for p, symbols in splits.items()}
     return BPERules(pieces + others, merges, at, "full")
 

@@ -147,7 +147,7 @@ class Job(NamedTuple):
     case: str = "whole"
     size: int = 0  # Bytes of a document, or characters of a short string
     threads: int = 1  # For libraries with such an option; the process is limited to that many cores
-    most: int = 0  # Bytes of the text that are used; 0 for all
+    limit: int = 0  # Bytes of the text that are used; 0 for all
     repeats: int = 5  # Maximum number of warm passes
     seconds: float = 10.0  # No new warm pass is started after this number of seconds
     pattern: str = ""  # How text is split, for rank files
@@ -181,7 +181,7 @@ def process_program(
     library = LIBRARIES[job.library]
     known = {"path": job.path, "pattern": job.pattern, "special": job.special, "threads": job.threads}
     used = {k: v for k, v in known.items() if re.search(rf"\b{k}\b", library.load + library.array)}
-    reading = f"text = open({job.text!r}, 'rb').read({job.most or -1}).decode('utf-8', 'ignore')"
+    reading = f"text = open({job.text!r}, 'rb').read({job.limit or -1}).decode('utf-8', 'ignore')"
     count = "print('ids', ids.size if hasattr(ids, 'size') else len(ids))"
     lines = [*(f"{k} = {v!r}" for k, v in used.items()), reading, library.load]
     return PEAK + "\n".join([*lines, f"ids = {library.array}", count])
@@ -209,13 +209,13 @@ def snippets(
     text: str,  # Any text
     size: int,  # Characters
     *,
-    most: int = 2000,  # Maximum number
+    limit: int = 2000,  # Maximum number
 ) -> list[str]:  # From all over the text, each just after a space if one is near, all different
     "Choose short strings from a text."
-    step = max(size + 1, len(text) // most)
+    step = max(size + 1, len(text) // limit)
     begins = (text.find(" ", a, a + step) + 1 or a for a in range(0, len(text) - size + 1, step))
     found = (text[b : b + size] for b in begins if b + size <= len(text))
-    return list(dict.fromkeys(found))[:most]
+    return list(dict.fromkeys(found))[:limit]
 
 # %% ../../nbs/cli/00_bench_process.ipynb #c78fe62c
 def digest(
@@ -366,7 +366,7 @@ def measure(
 ) -> dict:
     "Do one job in this process."
     _keep_to(job.threads)
-    text = Path(job.text).read_bytes()[: job.most or None].decode("utf-8", "ignore")
+    text = Path(job.text).read_bytes()[: job.limit or None].decode("utf-8", "ignore")
     # code is loaded by tokenizers that are then discarded
     _calls(job)["array"](mixed_text(size=1 << 21))
     _calls(job)["batch"]([mixed_text(size=1 << 20)] * 2)

@@ -306,7 +306,7 @@ class Row(NamedTuple):
     file: str  # Path of the file
     case: str  # whole, list, documents, cold, process, hostile, chains, or a number of characters
     threads: int = 1  # Number of threads
-    most: int = 0  # Bytes of the text; 0 for all
+    limit: int = 0  # Bytes of the text; 0 for all
     libraries: tuple[str, ...] = ()  # The libraries
 
 # %% ../../nbs/cli/01_bench_rows.ipynb #26893b0b
@@ -333,7 +333,7 @@ def _job(row, library, repeats, seconds):
         case,
         size,
         row.threads,
-        row.most,
+        row.limit,
         repeats,
         seconds,
         v.pattern,
@@ -392,7 +392,7 @@ def run_row(
         if row.case == "cold":
             return run_cold(job)
         if row.case == "process":
-            size = min(os.path.getsize(job.text), job.most or sys.maxsize)
+            size = min(os.path.getsize(job.text), job.limit or sys.maxsize)
             return run_process(process_program(job), size=size, library=job.library)
         return run_job(job)
 

@@ -265,9 +265,9 @@ class Encoding:
         "Truncate it; the removed parts become its `overflowing`."
         if checked(direction, str) not in ("right", "left"):
             raise ValueError(f"Invalid truncation direction value : {direction}")
-        most, again = whole_number(max_length), whole_number(stride)
+        limit, again = whole_number(max_length), whole_number(stride)
         with engine_errors():
-            self._e = truncate_encoding(self._e, most, stride=again, direction=direction)
+            self._e = truncate_encoding(self._e, limit, stride=again, direction=direction)
 
     @staticmethod
     def merge(

@@ -501,8 +501,8 @@ class WordPiece(Model):
 
         unk = self.unk_token if self.unk_token in self._vocab else None
         pieces = {p: i for p, i in self._vocab.items() if p}
-        most = max(self.max_input_chars_per_word, 1)
-        return EngineWordPiece(pieces, unk, self.continuing_subword_prefix, most)
+        limit = max(self.max_input_chars_per_word, 1)
+        return EngineWordPiece(pieces, unk, self.continuing_subword_prefix, limit)
 
     def read(
         self,

@@ -772,7 +772,7 @@ class Tokenizer:
         **kwargs,  # `stride` (0), `strategy` ("longest_first", "only_first", "only_second"), `direction` ("right")
     ):
         "Truncate long encodings."
-        most = whole_number(max_length)
+        limit = whole_number(max_length)
         options: dict[str, Any] = {"stride": 0, "strategy": "longest_first", "direction": "right"}
         for name, value in kwargs.items():
             if name not in options:
@@ -788,12 +788,12 @@ class Tokenizer:
         if options["direction"] not in ("right", "left"):
             raise ValueError(f"Unknown `direction`: `{options['direction']}`. Use one of `left` or `right`.")
         n_added = self.num_special_tokens_to_add(False)
-        if most >= n_added and options["stride"] > most - n_added:  # with less, nothing is ever truncated
+        if limit >= n_added and options["stride"] > limit - n_added:  # with less, nothing is ever truncated
             raise ValueError(
                 f"tokenizer stride set to {options['stride']}, which is greater than or equal to its effective max "
-                f"length of {most - n_added} (= {most} original max length - {n_added} added special tokens), "
+                f"length of {limit - n_added} (= {limit} original max length - {n_added} added special tokens), "
             )
-        self._truncation = Truncation(most, **options)
+        self._truncation = Truncation(limit, **options)
 
     def no_truncation(self):
         "Do not truncate."

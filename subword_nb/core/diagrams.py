@@ -236,8 +236,8 @@ def _trie_nodes(edges: list, labels: dict, links: dict, notes: dict, names: dict
             f"edges must make a trie of 1 to 150 nodes, got {len(numbers)}; pass a part, such as that of a few pieces"
         )
 
-    def show(d, n, most, space=" "):
-        return clip(printable(str(d.get(n, "")), space=space), n=most)
+    def show(d, n, limit, space=" "):
+        return clip(printable(str(d.get(n, "")), space=space), n=limit)
 
     nodes = {
         n: _TrieNode(show({n: n, **names}, n, 16), show(labels, n, 24, "·"), show(notes, n, 32))

@@ -51,14 +51,14 @@ def _shown(ch: str) -> tuple[str, bool]:
     return ch, cat in _COMBINING
 
 # %% ../../nbs/core/03_draw.ipynb #aa16831d
-def _spell(text: str, space: str = "·", most: int = 4) -> str:
-    "Spell out invisible characters in `text`; marks beyond `most` in a row are counted, not drawn."
+def _spell(text: str, space: str = "·", limit: int = 4) -> str:
+    "Spell out invisible characters in `text`; marks beyond `limit` in a row are counted, not drawn."
     out, run, seated = [], 0, False
     for ch in text:
         shown, combining = _shown(ch)
         if not combining:
-            if run > most:
-                out.append(f"⟨+{run - most}⟩")
+            if run > limit:
+                out.append(f"⟨+{run - limit}⟩")
             out.append(space if ch == " " else shown)
             run, seated = 0, shown == ch
             continue
@@ -66,9 +66,9 @@ def _spell(text: str, space: str = "·", most: int = 4) -> str:
             out.append("◌")
             seated = True
         run += 1
-        if run <= most:
+        if run <= limit:
             out.append(ch)
-    return "".join(out) + (f"⟨+{run - most}⟩" if run > most else "")
+    return "".join(out) + (f"⟨+{run - limit}⟩" if run > limit else "")
 
 # %% ../../nbs/core/03_draw.ipynb #73da0283
 def printable(
@@ -244,8 +244,8 @@ def draw_tokens(
     *,
     ids: list | None = None,  # one integer per piece, drawn below it
     title: str = "",  # a line above
-    limit: int = 32,  # longest label, in characters
-    most: int = 1000,  # most tokens drawn; the rest are counted
+    label_width: int = 32,  # Maximum length of a label, in characters
+    limit: int = 1000,  # Maximum number of tokens drawn; the rest are counted
 ) -> Strip:  # draws itself in Jupyter; print it, or call its `terminal()`
     "Draw a row of tokens."
     if isinstance(pieces, (str, bytes)):
@@ -259,10 +259,10 @@ def draw_tokens(
             f"ids must contain one id for each of the {len(pieces)} pieces, got {len(ids)}; pass them all, or ids=None"
         )
     chips = []
-    for i, (p, n) in enumerate(zip(pieces[:most], ids[:most], strict=True)):
-        label = clip(printable(p), n=limit) or "⟨empty⟩"
+    for i, (p, n) in enumerate(zip(pieces[:limit], ids[:limit], strict=True)):
+        label = clip(printable(p), n=label_width) or "⟨empty⟩"
         chips.append(_Chip(label, "" if n is None else str(int(n)), _note(i, p, n), p[-1:] in ("\n", b"\n")))
-    return Strip(chips, clip(printable(title, space=" "), n=200), max(0, len(pieces) - most))
+    return Strip(chips, clip(printable(title, space=" "), n=200), max(0, len(pieces) - limit))
 
 # %% ../../nbs/core/03_draw.ipynb #8d6d52e4
 @dataclass(frozen=True, repr=False)
@@ -477,7 +477,7 @@ def draw_bars(
     *,
     title: str = "",  # a line above
     width: int = 480,  # of the picture, in pixels; at least 200
-    most: int = 40,  # most bars drawn; the rest are counted
+    limit: int = 40,  # Maximum number of bars drawn; the rest are counted
 ) -> Svg:  # draws itself in Jupyter; `str()` is a chart in characters
     "Draw a small horizontal bar chart."
     if width < 200:
@@ -487,7 +487,7 @@ def draw_bars(
     rows = _bar_rows(pairs)
     if not rows:
         raise ValueError("pairs must contain at least one (label, number), got none")
-    title, more, rows = clip(printable(title, space=" "), n=80), len(rows) - most, rows[:most]
+    title, more, rows = clip(printable(title, space=" "), n=80), len(rows) - limit, rows[:limit]
     top = max(v for _, v in rows) or 1
     pad, tail = max(cell_width(k) for k, _ in rows), max(len(_number(v)) for _, v in rows)
     x, span = 8.5 * pad + 12, max(40.0, width - 8.5 * (pad + tail) - 28)

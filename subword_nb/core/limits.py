@@ -201,11 +201,11 @@ def read_bytes(
 
 def _check_lines(f, path, name):
     "Raise an error for a file of too many lines, without reading further."
-    n, most = 0, getattr(current(), name)
+    n, limit = 0, getattr(current(), name)
     while block := f.read(1 << 20):
         n += max(block.count(b"\n"), block.count(b"\r"))  # a file has one of them, or pairs
-        if n > most + 64:  # allow for a header and empty lines
-            check_limit(name, n, f"{path} has more than {most:,} lines")
+        if n > limit + 64:  # allow for a header and empty lines
+            check_limit(name, n, f"{path} has more than {limit:,} lines")
     f.seek(0)
 
 # %% ../../nbs/core/18_limits.ipynb #3fb30d59
@@ -213,7 +213,7 @@ def json_depth_ref(
     data: bytes,  # JSON in UTF-8, well formed or not
 ) -> int:  # Maximum depth of nested containers
     "The depth of nesting in JSON."
-    depth = most = 0
+    depth = deepest = 0
     inside = escaped = False
     for byte in data:
         if inside:
@@ -222,10 +222,10 @@ def json_depth_ref(
             inside = True
         elif byte in b"[{":
             depth += 1
-            most = max(most, depth)
+            deepest = max(deepest, depth)
         elif byte in b"]}":
             depth -= 1
-    return most
+    return deepest
 
 # %% ../../nbs/core/18_limits.ipynb #79e19db4
 def json_depth(

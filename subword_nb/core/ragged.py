@@ -155,9 +155,9 @@ def _ids_of(document):
     return [*document]
 
 
-def _shown(ids, most):
+def _shown(ids, limit):
     "A few ids as text."
-    return f"[{', '.join(map(str, ids[:most]))}{', …' if len(ids) > most else ''}]"
+    return f"[{', '.join(map(str, ids[:limit]))}{', …' if len(ids) > limit else ''}]"
 
 
 def _slice(batch, part):

@@ -210,11 +210,11 @@ class Spellings:
         # [(id, is it the first?, is it the last?), …] → for each its bytes, or a byte as an int
         spell: Callable,
         *,
-        by_place: bool = False,  # Does the spelling depend on whether an id is the first or the last of its row?
+        depends_on_position: bool = False,  # Does the spelling depend on whether an id is the first or the last of its row?
         skipped: Iterable[int] = (),  # Ids that are left out
     ):
         self.spell = spell
-        self.variants = 4 if by_place else 1
+        self.variants = 4 if depends_on_position else 1
         self.lengths = np.full(size * self.variants, _UNKNOWN, np.int32)
         self.places = np.zeros(size * self.variants, np.int64)
         self.blob = np.zeros(1 << 12, np.uint8)

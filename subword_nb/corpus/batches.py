@@ -607,11 +607,11 @@ def sampled(
     if isinstance(sample, float):
         yield from kept_units(batches, seed=seed, below=draw_limit(sample, seed, 0))
         return
-    at, heap, most = 0, [], np.uint64(2**64 - 1)
+    at, heap, limit = 0, [], np.uint64(2**64 - 1)
     for batch in batches:
         drawn, first = draws(seed, at, len(batch.bounds) - 1), at
         at += len(drawn)
-        chosen = np.flatnonzero(drawn <= most).tolist()
+        chosen = np.flatnonzero(drawn <= limit).tolist()
         docs = [batch.data[batch.bounds[k] : batch.bounds[k + 1]] for k in chosen]
         for k, doc in zip(chosen, docs, strict=True):
             unit = -int(drawn[k]), first + k, doc
@@ -620,7 +620,7 @@ def sampled(
             elif unit > heap[0]:
                 heapreplace(heap, unit)
         if len(heap) == sample:
-            most = np.uint64(-heap[0][0])
+            limit = np.uint64(-heap[0][0])
         yield pack([], step=batch.step)
     yield from (
         batch._replace(step=0)

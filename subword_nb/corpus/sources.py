@@ -233,15 +233,15 @@ def _read_records(records, keys, where, corpus, steps):
 # %% ../../nbs/corpus/03_sources.ipynb #e07b51aa
 def _small_groups(table, index):
     "Runs of row groups to be read together: a run is one group, or several that are small however often a text repeats."
-    run, most = [], 0
+    run, together = [], 0
     for group in range(table.num_row_groups):
         facts = table.metadata.row_group(group)
         size = facts.num_rows * (0 if index is None else facts.column(index).total_uncompressed_size)
-        if run and most + size > 4 * BLOCK:
+        if run and together + size > 4 * BLOCK:
             yield run
-            run, most = [], 0
+            run, together = [], 0
         run.append(group)
-        most += size
+        together += size
     if run:
         yield run
 

@@ -586,7 +586,7 @@ def explain_model_proto(
     data: bytes,  # The bytes of a `.model` file
     *,
     name: str = "the model",  # Their source, for error messages
-    most: int = 8,  # Maximum number of pieces to explain
+    limit: int = 8,  # Maximum number of pieces to explain
 ) -> list[Row]:  # One for each field, in the order of the bytes
     "The position and the meaning of all bytes of a file."
     data, rows, counts = _whole(data, name), [], Counter()
@@ -596,7 +596,7 @@ def explain_model_proto(
             key, kind, default = table.get(f.number, (f"field {f.number}", None, None))
             here = f"{path}.{key}".lstrip(".")
             counts[here] += 1
-            if here == "pieces" and counts[here] > most:
+            if here == "pieces" and counts[here] > limit:
                 continue
             if default == ():
                 here = f"{here}[{counts[here] - 1}]"
@@ -636,12 +636,12 @@ def _shown(data, row):
 def draw_model_proto(
     data: bytes,  # The bytes of a `.model` file
     *,
-    most: int = 8,  # Maximum number of pieces to draw
+    limit: int = 8,  # Maximum number of pieces to draw
 ) -> "Svg":  # A table: where, tag and length, content, meaning
     "Draw the bytes of a model, a field a line."
     from subword_nb.core.draw import Svg, clip, svg_figure, svg_text
 
-    if not (rows := [_shown(data, r) for r in explain_model_proto(data, most=most)]):
+    if not (rows := [_shown(data, r) for r in explain_model_proto(data, limit=limit)]):
         raise ValueError("data must contain at least one field, got an empty model")
     parts, edges = [], (0, 68, 206, 446)
     for y, row in zip(range(0, 24 * len(rows), 24), rows, strict=True):

@@ -208,7 +208,7 @@ def compare(
     # Special tokens that are found in the text, as for `encode`
     allowed_special: str | Collection[str] | None = None,
     errors: str = "strict",  # For invalid Unicode: "strict", "replace" or "ignore"
-    most: int = 1_000_000,  # The maximum length of the text, in code points
+    limit: int = 1_000_000,  # The maximum length of the text, in code points
 ) -> Comparison:  # Tokens side by side; draws itself
     "Compare the segmentations of a text by two tokenizers."
     for t in (tok, other):
@@ -219,9 +219,9 @@ def compare(
     if names is not None and (isinstance(names, str) or len(names) != 2):
         raise ValueError(f"names must be two, one for each tokenizer, got {names!r}")
     text = valid_text(text, errors=errors, hint="; compare one text at a time")
-    if len(text) > most:
+    if len(text) > limit:
         raise ValueError(
-            f"text must have at most most={most:,} characters, got {len(text):,}; pass a part of it, or a larger most="
+            f"text must have at most limit={limit:,} characters, got {len(text):,}; pass a part of it, or a larger limit="
         )
     at = _char_of(text)
     sides = [_tokens(t, text, allowed_special) for t in (tok, other)]
@@ -274,17 +274,17 @@ def _names(tok, other):
 _MARK = {True: "", False: "≠", None: "·"}
 
 
-def _columns(c, limit, most):
+def _columns(c, label_width, limit):
     "(label above, label below, same) of each stretch, and the number of those not drawn."
 
     def labels(side, numbers):
-        out = [clip(c.tokens[side][n]["shown"], n=limit) or "⟨empty⟩" for n in numbers[:most]]
-        if len(numbers) > most:
-            out.append(f"… {len(numbers) - most:,} more")
+        out = [clip(c.tokens[side][n]["shown"], n=label_width) or "⟨empty⟩" for n in numbers[:limit]]
+        if len(numbers) > limit:
+            out.append(f"… {len(numbers) - limit:,} more")
         return out
 
-    columns = [([labels(s, x["tokens"][s]) for s in (0, 1)], x["same"]) for x in c.stretches[:most]]
-    return columns, max(0, len(c.stretches) - most)
+    columns = [([labels(s, x["tokens"][s]) for s in (0, 1)], x["same"]) for x in c.stretches[:limit]]
+    return columns, max(0, len(c.stretches) - limit)
 
 
 def _title(c, s):
@@ -307,11 +307,11 @@ def comparison_text(
     *,
     color: bool | None = None,  # ANSI colours: None depends on the terminal and NO_COLOR
     width: int | None = None,  # Cells per line; None: those of the terminal
-    most: int = 500,  # Number of stretches drawn; the rest are counted
+    limit: int = 500,  # Number of stretches drawn; the rest are counted
 ) -> str:  # Lines of text, no newline at the end
     "Draw a comparison for a terminal."
     color, width = _terminal(color, width)
-    columns, more = _columns(comparison, max(4, min(32, width - 8)), most)
+    columns, more = _columns(comparison, max(4, min(32, width - 8)), limit)
     heads = (f"above  {_title(comparison, 0)}", f"below  {_title(comparison, 1)}", _summary(comparison))
     lines = [line for head in heads for line in wrap(head, width)]
     row, used = [], 0
@@ -375,10 +375,10 @@ def _inked(text, k):
 def comparison_html(
     comparison: Comparison,  # Result of `compare`
     *,
-    most: int = 300,  # Number of stretches drawn; the rest are counted
+    limit: int = 300,  # Number of stretches drawn; the rest are counted
 ) -> str:  # One element with inline styles
     "Draw a comparison for Jupyter and for pages."
-    columns, more = _columns(comparison, 32, most)
+    columns, more = _columns(comparison, 32, limit)
     summary = escape(_summary(comparison))
     style = (
         "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;"

@@ -270,14 +270,14 @@ def explain(
     allowed_special: str | Collection[str] | None = None,
     add_special_tokens: bool = True,  # Add the post-processor's special tokens
     errors: str = "strict",  # For invalid Unicode: "strict", "replace" or "ignore"
-    most: int = 100_000,  # The maximum length of the text, in code points
+    limit: int = 100_000,  # The maximum length of the text, in code points
 ) -> Explanation:  # Its ids are those of `encode`, its pieces those of `tokenize`
     "Explain the segmentation of a text: every stage with its reasons."
     text = valid_text(text, errors=errors)
-    if len(text) > most:
+    if len(text) > limit:
         raise ValueError(
-            f"text must have at most most={most:,} characters, because an explanation keeps every step for each of them, "
-            f"got {len(text):,}; pass a part of the text, or most={len(text)} if there is memory for it"
+            f"text must have at most limit={limit:,} characters, because an explanation keeps every step for each of them, "
+            f"got {len(text):,}; pass a part of the text, or limit={len(text)} if there is memory for it"
         )
     e = align(
         tok,

@@ -83,14 +83,14 @@ def _leaves(tree):
     return count, deep
 
 
-def _bpe_parts(reason, word, read, most):
+def _bpe_parts(reason, word, read, limit):
     "Merge trees and the merges in order."
     n_symbols = len(reason["symbols"])
     if not reason["steps"]:
         if n_symbols > 1:
             return [("line", f"{n_symbols:,} symbols, and no two neighbours have a merge rule")]
         return [("line", "one symbol: there is nothing to merge")]
-    shown, capacity = [], most
+    shown, capacity = [], limit
     for tree in merge_trees_of(reason, read=read) if n_symbols <= 20000 else []:
         leaves, deep = _leaves(tree)
         if leaves > capacity or deep > 150:
@@ -105,10 +105,10 @@ def _bpe_parts(reason, word, read, most):
             parts.append(("line", f"The trees of {left:,} more {pieces} are not drawn"))
         else:
             parts.append(("line", f"Too big to draw: {left:,} {pieces}"))
-    return [*parts, _bpe_table(reason, read, most)]
+    return [*parts, _bpe_table(reason, read, limit)]
 
 
-def _bpe_table(reason, read, most):
+def _bpe_table(reason, read, limit):
     "The merges in order, with the symbols after each."
     steps = reason["steps"]
     spelled = read is _bytes_or_piece
@@ -116,7 +116,7 @@ def _bpe_table(reason, read, most):
     if spelled:
         header.append("in the vocabulary")
     symbols, rows = [_chip(read(s)) for s in reason["symbols"]], []
-    for k, m in enumerate(steps[:most], 1):
+    for k, m in enumerate(steps[:limit], 1):
         left, right, piece = [_chip(read(m[part])) for part in ("left", "right", "piece")]
         symbols[m["at"] : m["at"] + 2] = [piece]
         number = _rank(m).partition(" ")[2]
@@ -124,7 +124,7 @@ def _bpe_table(reason, read, most):
         if spelled:
             row.append(_chip(m["piece"]))
         rows.append(row)
-    return "table", header, rows, len(steps) - most, "merges"
+    return "table", header, rows, len(steps) - limit, "merges"
 
 # %% ../../nbs/insight/02_explain_draw.ipynb #4e8045ae
 def _chip(piece, n=24):
@@ -138,7 +138,7 @@ def _around(labels, at, reach=6):
     return ["…"] * (first > 0) + cut + ["…"] * (first + len(cut) < len(labels)), at - first + (first > 0)
 
 # %% ../../nbs/insight/02_explain_draw.ipynb #ccee17eb
-def _abridged(trials, most):
+def _abridged(trials, limit):
     "Trials, with a number in place of the omitted ones."
     out, run = [], []
     for t in [*trials, None]:
@@ -149,18 +149,18 @@ def _abridged(trials, most):
         run = [t] if t is not None and not t["found"] else []
         if t is not None and t["found"]:
             out.append(t)
-    return out[:most], sum(t if isinstance(t, int) else 1 for t in out[most:])
+    return out[:limit], sum(t if isinstance(t, int) else 1 for t in out[limit:])
 
 # %% ../../nbs/insight/02_explain_draw.ipynb #1a33a08f
 def draw_trials(
     pretoken: str,  # The text that is looked up; of a long one the first 40 characters are drawn
     trials: list,  # {"start", "end", "piece", "found"} in order
     *,
-    most: int = 30,  # Number of trials drawn; the rest are counted
+    limit: int = 30,  # Number of trials drawn; the rest are counted
 ) -> Svg:  # Draws itself in Jupyter; `str()` is a drawing in characters
     "Draw the trials of longest match."
     chars = [printable(c) for c in pretoken[:40]]
-    rows, more = _abridged([t for t in trials if t["start"] < 40], most)
+    rows, more = _abridged([t for t in trials if t["start"] < 40], limit)
     labels = [_trial_label(t) for t in rows]
     step, n = max([18.0, *(8.6 * cell_width(c) + 6 for c in chars)]), len(chars)
     parts = [
@@ -219,17 +219,17 @@ def _link_row(link):
     ]
 
 
-def _wordpiece_parts(reason, word, read, most):
+def _wordpiece_parts(reason, word, read, limit):
     "Trials, and the links of the one-pass matcher."
     parts = []
     if reason["trials"]:
-        parts.append(("figure", draw_trials(word["pretoken"], reason["trials"], most=most)))
+        parts.append(("figure", draw_trials(word["pretoken"], reason["trials"], limit=limit)))
     links = reason.get("links") or []
     if any(link["char"] for link in links):
         header = ["does not fit", "standing at", "certain now", "on from"]
-        rows = [_link_row(link) for link in links[:most]]
+        rows = [_link_row(link) for link in links[:limit]]
         parts.append(("head", "In one pass, with failure links"))
-        parts.append(("table", header, rows, len(links) - most, "links"))
+        parts.append(("table", header, rows, len(links) - limit, "links"))
     return parts
 
 # %% ../../nbs/insight/02_explain_draw.ipynb #91d74f81
@@ -245,13 +245,13 @@ def _undecided_first(arc):
     return group, -round(marginal, 9), arc["start"], arc["end"]
 
 # %% ../../nbs/insight/02_explain_draw.ipynb #21bb309f
-def _lattice(pretoken, arcs, most):
+def _lattice(pretoken, arcs, limit):
     "The lattice of the start of a pretoken, and the omitted parts."
     ends = [a["end"] for a in arcs if a["best"] and a["end"] <= 40]
     end = len(pretoken) if len(pretoken) <= 40 else max(ends, default=0)
     inside = [a for a in arcs if a["end"] <= end]
     likely = sorted(inside, key=lambda a: (not a["best"], -round(a["marginal"], 9), a["start"], a["end"]))
-    kept = [a for k, a in enumerate(likely[:most]) if a["best"] or a["marginal"] >= 5e-4 or k < 12]
+    kept = [a for k, a in enumerate(likely[:limit]) if a["best"] or a["marginal"] >= 5e-4 or k < 12]
     kept.sort(key=lambda a: (a["start"], a["end"]))
     if not kept:
         return [("line", "too long to draw")] if arcs else []
@@ -268,29 +268,29 @@ def _lattice(pretoken, arcs, most):
     return [("figure", figure, f"not drawn: {', '.join(left)}" if left else "")]
 
 
-def _pieces_cell(pieces, most):
+def _pieces_cell(pieces, limit):
     "A cell of a table with the first of some pieces."
-    chips = [_chip(p) for p in pieces[:most]]
-    return "row", [*chips, "…"] if len(pieces) > most else chips, None
+    chips = [_chip(p) for p in pieces[:limit]]
+    return "row", [*chips, "…"] if len(pieces) > limit else chips, None
 
 
-def _unigram_parts(reason, word, read, most):
+def _unigram_parts(reason, word, read, limit):
     "Lattice, best segmentations and marginals."
     paths = reason["paths"]
     arcs = sorted(reason["arcs"], key=_undecided_first)
-    parts = _lattice(word["pretoken"], reason["arcs"], most)
+    parts = _lattice(word["pretoken"], reason["arcs"], limit)
     rows = [
         [
-            _pieces_cell(path["pieces"], most),
+            _pieces_cell(path["pieces"], limit),
             _score(path["score"]),
             f"{path['behind']:.2f}",
             ("bar", path["probability"]),
         ]
-        for path in paths[:most]
+        for path in paths[:limit]
     ]
     if rows:
         header = ["split", "score", "nats behind", "share of all segmentations"]
-        parts.append(("table", header, rows, len(paths) - most, "splits"))
+        parts.append(("table", header, rows, len(paths) - limit, "splits"))
     rows = [
         [
             _chip(a["piece"]),
@@ -312,10 +312,10 @@ def _score(score):
     return "unknown" if score is None else f"{score:.2f}".replace("-", "−")
 
 # %% ../../nbs/insight/02_explain_draw.ipynb #e87e60dc
-def _steps_parts(reason, word, read, most):
+def _steps_parts(reason, word, read, limit):
     "The steps of a model, a line each."
-    steps = [("line", clip(printable(step, space=" "), n=200)) for step in reason["steps"][:most]]
-    left = len(reason["steps"]) - most
+    steps = [("line", clip(printable(step, space=" "), n=200)) for step in reason["steps"][:limit]]
+    left = len(reason["steps"]) - limit
     return [*steps, ("line", f"and {left:,} steps more")] if left > 0 else steps
 
 
@@ -338,7 +338,7 @@ def _data(explanation):
     return data
 
 
-def _reasons(data, words, most):
+def _reasons(data, words, limit):
     "(a word, its count, its reason, parts) of the first distinct pretokens, and the number of others."
     read, first, times = reader(data), {}, {}
     for w in data["words"]:
@@ -348,7 +348,7 @@ def _reasons(data, words, most):
     for why, word in list(first.items())[:words]:
         reason = data["reasons"][why]
         if reason["kind"] in _KINDS:
-            parts = _KINDS[reason["kind"]](reason, word, read, most)
+            parts = _KINDS[reason["kind"]](reason, word, read, limit)
         else:
             known = reason.get("found")
             parts = [("line", "a piece of the vocabulary" if known else "not in the vocabulary")]
@@ -358,12 +358,12 @@ def _reasons(data, words, most):
     return out, max(0, len(first) - words)
 
 # %% ../../nbs/insight/02_explain_draw.ipynb #75bbc6dd
-def _overview(data, limit=32):
+def _overview(data, label_width=32):
     "The parts before the reasons: the tokens, the changes, the added tokens, the pretokens."
     as_bytes = reader(data) is _bytes_or_piece
 
     def strip(pieces, title, ids=None):
-        return "strip", draw_tokens(pieces, ids=ids, title=title, limit=limit, most=100)
+        return "strip", draw_tokens(pieces, ids=ids, title=title, label_width=label_width, limit=100)
 
     def label(t):
         if as_bytes and t["bytes"] and not t["special"]:
@@ -456,15 +456,15 @@ def explanation_html(
     explanation,  # What `tok.explain` returned, or its `to_dict()`
     *,
     words: int = 12,  # Number of distinct pretokens drawn; the rest are counted
-    most: int = 40,  # Maximum leaves of a tree, arcs of a lattice, rows of a table
+    limit: int = 40,  # Maximum leaves of a tree, arcs of a lattice, rows of a table
 ) -> str:  # One element with inline styles, no scripts, no links
     "Draw an explanation for Jupyter and for pages."
     data = _data(explanation)
     out = [f'<div style="{_ALL}">', *map(_part_html, _overview(data))]
-    reasons, more = _reasons(data, words, most)
+    reasons, more = _reasons(data, words, limit)
     unfolded = [k for k, r in enumerate(reasons) if any(part[0] == "table" for part in r[3])][:3]
     for k, (shown, times, pieces, parts) in enumerate(reasons):
-        split = _cell_html(("row", pieces[:most] + ["…"] * (len(pieces) > most), None))
+        split = _cell_html(("row", pieces[:limit] + ["…"] * (len(pieces) > limit), None))
         often = f' <span style="opacity:.8">({times:,} times)</span>' if times > 1 else ""
         word = f'<b style="direction:ltr;unicode-bidi:isolate">{escape(shown)}</b>'
         out.append(f'<details{" open" * (k in unfolded)} style="{_DETAILS}">')
@@ -529,7 +529,7 @@ def explanation_text(
     color: bool | None = None,  # ANSI colours: None depends on the terminal and NO_COLOR
     width: int | None = None,  # Cells per line; None: those of the terminal
     words: int = 12,  # Number of distinct pretokens drawn; the rest are counted
-    most: int = 40,  # Maximum leaves of a tree, arcs of a lattice, rows of a table
+    limit: int = 40,  # Maximum leaves of a tree, arcs of a lattice, rows of a table
 ) -> str:  # Lines of text, no newline at the end
     "Draw an explanation for a terminal."
     data, width = _data(explanation), max(20, width or shutil.get_terminal_size().columns)
@@ -543,10 +543,10 @@ def explanation_text(
     for part in _overview(data, min(32, width // 2 - 2)):
         drawn = _part_text(part, color, width)
         lines += [*map(bold, drawn), ""] if part[0] == "head" else [*drawn, ""]
-    reasons, more = _reasons(data, words, most)
+    reasons, more = _reasons(data, words, limit)
     for shown, times, pieces, parts in reasons:
         often = f"  ({times:,} times)" if times > 1 else ""
-        lines.append(bold(_fit(f"{shown} → {' '.join(pieces[:most])}{often}", width)))
+        lines.append(bold(_fit(f"{shown} → {' '.join(pieces[:limit])}{often}", width)))
         for part in parts:
             lines += ["  " + line for line in _part_text(part, color, width - 2)]
         lines.append("")

@@ -79,7 +79,7 @@ def merge_facts_ref(
     trace: TrainingTrace,  # Of BPE or WordPiece
     step: int,  # Number of a merge
     *,
-    most: int = 8,  # Maximum number of pairs and examples
+    limit: int = 8,  # Maximum number of pairs and examples
 ) -> dict:  # Plain values, as for `merge_facts`
     "The state just before a merge, by counting everything."
     splits, size = _splits_ref(trace, step)
@@ -110,7 +110,7 @@ def merge_facts_ref(
     after = {p: merge_pair(symbols, pair, piece=piece) for p, symbols in splits.items()}
     then = count_symbols(after, counts)
     hit = [p for p in counts if after[p] != splits[p]]
-    seen = sorted(hit, key=lambda p: -counts[p])[:most]
+    seen = sorted(hit, key=lambda p: -counts[p])[:limit]
     return dict(
         step=step,
         left=_spelled(a),
@@ -127,7 +127,7 @@ def merge_facts_ref(
                 score=score(x, y),
                 tied=worth[x, y] == worth[pair],
             )
-            for x, y in order[:most]
+            for x, y in order[:limit]
         ],
         parts=[[_spelled(p), single.get(p, 0), then.get(p, 0)] for p in dict.fromkeys((a, b, piece))],
         changed=len(hit),
@@ -326,7 +326,7 @@ def _run_again(trace):
     return (_BPERun if trace.facts["kind"] == "bpe" else _WordPieceRun)(trace)
 
 # %% ../../nbs/insight/00_training_history.ipynb #c7101448
-def _candidates(run, often, most):
+def _candidates(run, often, limit):
     "The best pairs and all that are tied with the last of them: (left, right, count); `often`: symbol → count."
     import numpy as np
 
@@ -335,8 +335,8 @@ def _candidates(run, often, most):
     some = np.flatnonzero((count >= option["least"]) & (size <= option["longest"]))
     left, right, count = left[some].astype(np.int64), right[some].astype(np.int64), count[some]
     worth = count / (often[left].astype(float) * often[right]) if by_score else count
-    if len(worth) > most:
-        bar = np.partition(worth, -most)[-most]
+    if len(worth) > limit:
+        bar = np.partition(worth, -limit)[-limit]
         some = np.flatnonzero(worth >= bar * (1 - 1e-9) if by_score else worth >= bar)
     else:
         some = np.arange(len(worth))
@@ -356,11 +356,11 @@ def _first_places(symbol, word, pairs):
     return {(k >> 32, k & 0xFFFFFFFF): i for k, i in zip(keys.tolist(), first.tolist(), strict=True)}
 
 # %% ../../nbs/insight/00_training_history.ipynb #12bccb08
-def _ordered(run, symbol, word, often, most):
+def _ordered(run, symbol, word, often, limit):
     "The best pairs in the trainer's order: (worth, left, right, count)."
     by_score = run.trace.facts["kind"] == "wordpiece"
     rule = _options(run.trace)["rule"]
-    found = _candidates(run, often, most)
+    found = _candidates(run, often, limit)
     first = _first_places(symbol, word, found) if rule == "first" and found else {}
 
     def worth(a, b, n):
@@ -416,7 +416,7 @@ def merge_row(
     )
 
 # %% ../../nbs/insight/00_training_history.ipynb #c08cdc0f
-def _facts_at(run, step, most):
+def _facts_at(run, step, limit):
     "`merge_facts`, for a run that has reached the step."
     import numpy as np
 
@@ -428,7 +428,7 @@ def _facts_at(run, step, most):
     a, b = trace.arrays["merges"][step].tolist()
     piece = join_pair(names[a], names[b], prefix=trace.facts["prefix"])
     at, merged = _merged_at(symbol, word, a, b)
-    order = _ordered(run, symbol, word, often, most)
+    order = _ordered(run, symbol, word, often, limit)
     made, count = int(weight[word[merged]].sum()), int(weight[word[at]].sum())
     new = names.index(piece)
     own = Fraction(count, int(often[a]) * int(often[b])) if by_score else count
@@ -450,10 +450,10 @@ def _facts_at(run, step, most):
         step,
         (names[a], names[b], piece),
         (count, score(a, b, count)),
-        [(names[x], names[y], n, score(x, y, n), w == own) for w, x, y, n in order[:most]],
+        [(names[x], names[y], n, score(x, y, n), w == own) for w, x, y, n in order[:limit]],
         [[names[x], int(often[x]), int(often[x]) + d] for x, d in change.items()],
         (len(hit), int(weight[hit].sum())),
-        [example(w) for w in hit[np.argsort(-weight[hit], kind="stable")][:most].tolist()],
+        [example(w) for w in hit[np.argsort(-weight[hit], kind="stable")][:limit].tolist()],
         tied=sum(w == own for w, *_ in order) - 1,
     )
 
@@ -468,7 +468,7 @@ def merge_facts(
     trace: TrainingTrace,  # Of BPE or WordPiece
     step: int,  # Number of a merge
     *,
-    most: int = 8,  # Maximum number of pairs and examples
+    limit: int = 8,  # Maximum number of pairs and examples
     # Plain values: the merge, its worth, the pairs in order, the parts' counts before and after, and the
     # changes
 ) -> dict:
@@ -479,7 +479,7 @@ def merge_facts(
     with _quickly(trace):
         run = _run_again(trace)
         run.go(step)
-        return _facts_at(run, step, most)
+        return _facts_at(run, step, limit)
 
 
 def _quickly(trace):
@@ -525,7 +525,7 @@ def merge_history(
     trace: TrainingTrace,  # Of BPE or WordPiece
     piece: str,  # A piece that a merge made, as the model spells it
     *,
-    most: int = 8,  # Maximum number of pairs and examples
+    limit: int = 8,  # Maximum number of pairs and examples
 ) -> dict:  # `merge_facts` of the first merge that made it, `steps`, all that make it, and `tree`
     "The merges that made a piece, and the rivals of the last one."
     made, names = made_by(trace), trace.facts["pieces"]
@@ -547,7 +547,7 @@ def merge_history(
         for step in steps:
             run.go(step)
             found[step] = _worth_at(run, *trace.arrays["merges"][step].tolist())
-        facts = _facts_at(run, made[i][0], most)
+        facts = _facts_at(run, made[i][0], limit)
     for node in nodes:
         node |= found.get(node["step"], {})
     return facts | dict(steps=made[i], merges=len(trace.arrays["merges"]), tree=root)

@@ -126,7 +126,7 @@ def _probability(log: float) -> str:
 def em_steps(
     history: list[EMStep],  # As returned by `em_ref`
     *,
-    most: int = 12,  # Pieces shown, those of the highest expected count in the last round
+    limit: int = 12,  # Pieces shown, those of the highest expected count in the last round
     title: str = "EM, round by round",  # A line above
 ) -> Stepper:  # Draws itself in Jupyter
     "The rounds of expectation-maximization."
@@ -135,7 +135,7 @@ def em_steps(
             "history must contain at least one EMStep, got none; pass em_ref(counts, scores, steps=1)"
         )
     last, frames = history[-1].expected, []
-    shown = sorted(history[0].scores, key=lambda p: -last.get(p, 0.0))[:most]
+    shown = sorted(history[0].scores, key=lambda p: -last.get(p, 0.0))[:limit]
     before: Mapping = {}
     for number, step in enumerate(history):
         rows: list = []
@@ -161,7 +161,7 @@ def prune_steps(
     counts: Mapping,  # pretoken → how often it occurs
     vocab_size: int,  # Requested number of pieces
     *,
-    most: int = 15,  # Pieces shown, those of the smallest removal loss
+    limit: int = 15,  # Pieces shown, those of the smallest removal loss
     title: str = "Pruning, round by round",  # A line above
     **options,  # Further options of `unigram_train_ref`
 ) -> Stepper:  # Draws itself in Jupyter
@@ -179,10 +179,10 @@ def prune_steps(
                 [(f"{losses[p]:.2f}", "" if p in after else "strong")],
                 "" if p in after else "dropped next",
             )
-            for p in ordered[:most]
+            for p in ordered[:limit]
         ]
-        if len(ordered) > most:
-            rows.append((f"… and {len(ordered) - most} more", []))
+        if len(ordered) > limit:
+            rows.append((f"… and {len(ordered) - limit} more", []))
         letters = [p for p in state.pieces if len(p) == 1]
         tables = {"piece and its removal loss": rows, "never dropped": [("letters", letters)]}
         frames.append((f"Round {number + 1}: {n} pieces, loss {loss:.2f} nats.", tables))

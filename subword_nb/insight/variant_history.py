@@ -142,7 +142,7 @@ def event_facts(
     trace: TrainingTrace,  # Of a variant of BPE
     step: int,  # Number of a merge among the events
     *,
-    most: int = 8,  # Maximum number of pairs and examples
+    limit: int = 8,  # Maximum number of pairs and examples
 ) -> dict:  # As those of `merge_facts`, and `who` chose
     "The state just before a merge: pairs, counts and examples."
     n = len(trace.arrays["event_piece"])
@@ -156,7 +156,7 @@ def event_facts(
     a, b = event.parts
     after = {text: merge_pair(symbols, (a, b)) for text, symbols in splits.items()}
     hit = [text for text in splits if after[text] != splits[text]]
-    frequent = sorted(hit, key=lambda text: -counts[text])[:most]
+    frequent = sorted(hit, key=lambda text: -counts[text])[:limit]
     count = pairs[a, b]
 
     def often(piece, symbols):
@@ -166,7 +166,7 @@ def event_facts(
         step,
         (_shown(a), _shown(b), _shown(event.piece)),
         (count, None),
-        [(_shown(x), _shown(y), pairs[x, y], None, pairs[x, y] == count) for x, y in order[:most]],
+        [(_shown(x), _shown(y), pairs[x, y], None, pairs[x, y] == count) for x, y in order[:limit]],
         [[_shown(p), often(p, splits), often(p, after)] for p in dict.fromkeys((a, b, event.piece))],
         (len(hit), sum(counts[text] for text in hit)),
         [
@@ -189,7 +189,7 @@ def event_history(
     trace: TrainingTrace,  # Of a variant of BPE
     piece: str,  # A piece that a merge made, as the model spells it
     *,
-    most: int = 8,  # Maximum number of pairs and examples
+    limit: int = 8,  # Maximum number of pairs and examples
 ) -> dict:  # `event_facts` of the first merge that made it, `steps`, `removed` and `tree`
     "The events that made a piece and that removed it."
     number = {p: i for i, p in enumerate(trace.facts["names"])}.get(piece)
@@ -207,7 +207,7 @@ def event_history(
         if not gone:
             merges.setdefault(i, k)
     tree = _tree(trace, merges, number, len(a["event_piece"]))
-    return event_facts(trace, made[0], most=most) | dict(
+    return event_facts(trace, made[0], limit=limit) | dict(
         steps=made, merges=int((~a["event_removed"]).sum()), removed=removed, tree=tree
     )
 

@@ -345,7 +345,7 @@ class ByPiece(NamedTuple):
     # (pieces, are they the first?, are they the last?) → for each its text or its bytes; a byte of byte
     # fallback is an int
     spell: Callable[[list[str], bool, bool], list]
-    by_place: bool = False  # Does the result depend on whether a piece is the first or the last?
+    depends_on_position: bool = False  # Does the result depend on whether a piece is the first or the last?
     # For bytes that are not UTF-8: "run": replace a whole run of byte pieces; "byte": each invalid byte; "decode":
     # what `bytes.decode` does
     lost: str = "run"
@@ -376,7 +376,7 @@ def _by_piece(steps):
         return None
     return ByPiece(
         lambda pieces, first, last: _spelled(pieces, first, last, before, kind, after),
-        by_place=any(type(d) in _AT_EDGES for d in before + after),
+        depends_on_position=any(type(d) in _AT_EDGES for d in before + after),
         lost="decode" if kind is ByteLevel else "run",
         unless=tuple(_spelling_undone(d) for d in after),
         finish=_stripper([d for d in rest if type(d) is Strip]),

@@ -267,7 +267,7 @@ def _new_spellings(pieces, skip):
         rule = decoders.ByPiece(lambda texts, first, last: texts, lost="decode")
         of_piece = _bytes_of(pieces, False)
     elif decoder is None:
-        rule = decoders.ByPiece(_with_space, by_place=True)
+        rule = decoders.ByPiece(_with_space, depends_on_position=True)
     else:
         rule = decoder.by_piece()
     if rule is None:
@@ -284,7 +284,9 @@ def _new_spellings(pieces, skip):
         return out
 
     size = max([len(pieces.id2piece), *(i + 1 for i in pieces.added)])
-    return rule, Spellings(size, spell, by_place=rule.by_place, skipped=_skipped(pieces) if skip else ())
+    return rule, Spellings(
+        size, spell, depends_on_position=rule.depends_on_position, skipped=_skipped(pieces) if skip else ()
+    )
 
 
 def _with_space(texts, first, last):
@@ -314,7 +316,9 @@ def _spelled_rows(pieces, rows, skip, errors):
     lost = {"run": errors, "byte": f"{errors}_bytes" if errors != "strict" else errors, "decode": "keep"}[
         rule.lost
     ]
-    if lost == "ignore" and rule.by_place:  # a run that is left out does not count as the first piece
+    if (
+        lost == "ignore" and rule.depends_on_position
+    ):  # a run that is left out does not count as the first piece
         lost = "strict"
     try:
         opened = _opened(pieces, rule, rows, firsts, skip)
@@ -415,7 +419,7 @@ def _joined(pieces, rule, parts, ids):
     "The text of ids by a rule; a TypeError if the reference has to decode them."
     n, text = rule.opening(map(pieces.__getitem__, ids)) if rule.opening else (0, "")
     texts = list(map(parts[False, False].__getitem__, ids[n:]))
-    if rule.by_place and texts:
+    if rule.depends_on_position and texts:
         texts[-1] = parts[False, True][ids[-1]]
         texts[0] = parts[True, len(texts) == 1][ids[0]]
     joined = "".join(texts)

@@ -700,11 +700,11 @@ def without_redundant(
     return dict(sorted(kept.items()))
 
 # %% ../../nbs/text/02_charsmap.ipynb #2a285579
-def _replaced(rules, text, most):
-    "Replace the longest key of up to `most` characters at each position; copy other characters."
+def _replaced(rules, text, limit):
+    "Replace the longest key of up to `limit` characters at each position; copy other characters."
     out, at = "", 0
     while at < len(text):
-        for n in range(min(most, len(text) - at), 0, -1):
+        for n in range(min(limit, len(text) - at), 0, -1):
             if (part := text[at : at + n]) in rules:
                 break
         out += rules.get(part, part)

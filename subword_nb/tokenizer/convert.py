@@ -113,13 +113,13 @@ def shrink(
     text: str,  # A text with a property
     differs: Callable[[str], bool],  # Does a text have it?
     *,
-    most: int = 2000,  # Maximum number of texts to try
-) -> str:  # A text with the property from which no character can be taken away (if `most` is enough)
+    limit: int = 2000,  # Maximum number of texts to try
+) -> str:  # A text with the property from which no character can be taken away (if `limit` is enough)
     "Shorten a text while it keeps a property."
     size = max(1, len(text) // 2)
-    while most > 0 and text:
+    while limit > 0 and text:
         for at in range(0, len(text), size):
-            most -= 1
+            limit -= 1
             smaller = text[:at] + text[at + size :]
             if differs(smaller):
                 text = smaller
@@ -235,7 +235,7 @@ def compare(
     texts: Iterable[str] | None = None,  # What to run them on; None: `generated_texts` from the pieces of `a`
     n: int = 1000,  # Number of generated texts
     seed: int = 0,  # Makes them repeatable
-    most: int = 5,  # Number of differences reported
+    limit: int = 5,  # Number of differences reported
     by: str = "ids",  # Compare "ids", or "pieces" if the ids are numbered differently
 ) -> Report:  # "identical on n strings", or the first differences
     "Run two tokenizers on the same texts; spellings of special tokens are ordinary text to both."
@@ -260,9 +260,9 @@ def compare(
 
     out, reported = [], set()
     # texts that differ without special tokens around them first: these hide no other difference
-    for text in sorted(found, key=lambda text: not differs_bare(text))[: most * 10]:
+    for text in sorted(found, key=lambda text: not differs_bare(text))[: limit * 10]:
         small = shrink(text, differs_bare if differs_bare(text) else differs)
-        if len(out) < most and small not in reported:
+        if len(out) < limit and small not in reported:
             why = reason(a, b, small) if isinstance(b, Tokenizer) else ""
             out.append(Difference(small, seen(a, small), seen(b, small), why, text))
         reported.add(small)

@@ -723,7 +723,7 @@ class Tokenizer(Engine):
         allowed_special: str | Collection[str] | None = None,
         add_special_tokens: bool = True,  # Add the tokens of the post-processor
         errors: str = "strict",  # For invalid Unicode: "strict", "replace" or "ignore"
-        most: int = 100_000,  # Longest text accepted, in code points
+        limit: int = 100_000,  # Longest text accepted, in code points
     ) -> "Explanation":  # Its ids are those of `encode`, its pieces those of `tokenize`
         "Why a text has the tokens it has: every stage with its reasons."
         from subword_nb.insight.explain import explain
@@ -734,7 +734,7 @@ class Tokenizer(Engine):
             allowed_special=allowed_special,
             add_special_tokens=add_special_tokens,
             errors=errors,
-            most=most,
+            limit=limit,
         )
 
     def compare(
@@ -746,13 +746,13 @@ class Tokenizer(Engine):
         # Special tokens to find, as for `encode`
         allowed_special: str | Collection[str] | None = None,
         errors: str = "strict",  # For invalid Unicode: "strict", "replace" or "ignore"
-        most: int = 1_000_000,  # Longest text accepted, in code points
+        limit: int = 1_000_000,  # Longest text accepted, in code points
     ) -> "Comparison":  # Tokens side by side; draws itself
         "Compare the segmentations of a text by two tokenizers."
         from subword_nb.insight.compare import compare
 
         return compare(
-            self, other, text, names=names, allowed_special=allowed_special, errors=errors, most=most
+            self, other, text, names=names, allowed_special=allowed_special, errors=errors, limit=limit
         )
 
     def measure(

@@ -18,13 +18,13 @@ def answer(
     tokenizer,  # Anything with `explain`, such as a `Tokenizer`
     text: str,  # As typed
     *,
-    most: int = 5000,  # Longest text, in code points
+    limit: int = 5000,  # Longest text, in code points
 ) -> dict:  # `data`: the explanation as plain data, or {}; `problem`: the reason for {}, else ""
     "The data about a text that the page receives."
-    if len(text) > most:
+    if len(text) > limit:
         return {
             "data": {},
-            "problem": f"the text has {len(text)} characters, at most {most} are explained; shorten it or raise most=",
+            "problem": f"the text has {len(text)} characters, at most {limit} are explained; shorten it or raise limit=",
         }
     try:
         return {"data": tokenizer.explain(text).to_dict(), "problem": ""}
@@ -99,8 +99,8 @@ def _widget_class():
         data = Dict(help="Its explanation as plain data, {} if there is none").tag(sync=True)
         problem = Unicode(help="Why there is no explanation").tag(sync=True)
 
-        def __init__(self, tokenizer, text, most):
-            self._ask = partial(answer, tokenizer, most=most)
+        def __init__(self, tokenizer, text, limit):
+            self._ask = partial(answer, tokenizer, limit=limit)
             super().__init__(text=text, **self._ask(text))
             self.observe(self._answer, "text")
 
@@ -117,7 +117,7 @@ def playground(
     tokenizer,  # A `Tokenizer`, or anything with `explain`
     *,
     text: str = "",  # Initial text of the box
-    most: int = 5000,  # Longest text that is explained, in code points
+    limit: int = 5000,  # Longest text that is explained, in code points
     # A widget; as the last line of a cell it shows itself. Its `text` can be read and set, `data` and
     # `problem` can be read
 ) -> Any:
@@ -126,4 +126,4 @@ def playground(
         raise ValueError(
             f"tokenizer must have a method explain, got a {type(tokenizer).__name__}; load one with Tokenizer.load"
         )
-    return _widget_class()(tokenizer, text, most)
+    return _widget_class()(tokenizer, text, limit)

@@ -200,7 +200,7 @@ def pathpiece_train(
     first = first_pieces(specials, letters, [], vocab_size)
     seeds = substring_seeds(counts, seed_size=seed_size, max_piece_length=max_piece_length)
     arcs, *borders = _arcs(counts, seeds, letters, max_piece_length)
-    alive, most = np.arange(len(seeds)), max(0, len(first) + len(seeds) - vocab_size)
+    alive, total = np.arange(len(seeds)), max(0, len(first) + len(seeds) - vocab_size)
 
     def increases():
         return _increases(arcs, *borders, len(seeds), max_piece_length)[alive]
@@ -219,10 +219,10 @@ def pathpiece_train(
             yield n
 
     done = 0
-    for n in track(rounds(), total=most, desc="dropping", progress=progress, unit="piece", step=int):
+    for n in track(rounds(), total=total, desc="dropping", progress=progress, unit="piece", step=int):
         done += n
         if on_progress is not None:
-            on_progress(done, most, "dropping", dict)
+            on_progress(done, total, "dropping", dict)
     if on_round is not None:
         on_round(seeds, alive, increases(), alive[:0])
     return first + [seeds[k] for k in alive]

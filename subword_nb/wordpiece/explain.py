@@ -45,7 +45,7 @@ def wordpiece_trials(
     pretoken: str,  # One pretoken
     model,  # A `WordPiece`: pieces and their prefix
     *,
-    most: int = 10_000,  # Further trials are counted, but not recorded
+    limit: int = 10_000,  # Further trials are counted, but not recorded
 ) -> tuple[list[Trial], int, list[str], int]:  # The trials; how many there were; the pieces; where they end
     "The trials of greedy longest match, none longer than the longest piece."
     prefix = model.continuing_subword_prefix
@@ -56,7 +56,7 @@ def wordpiece_trials(
         first = min(len(pretoken), start + longest[start > 0])
         end, piece = _longest_match(tree, pretoken, start)
         for tried in range(first, max(end, start + 1) - 1, -1):
-            if len(kept) == most:
+            if len(kept) == limit:
                 break
             kept.append(Trial(start, tried, prefix * (start > 0) + pretoken[start:tried], tried == end))
         n += first - max(end, start + 1) + 1
@@ -153,24 +153,24 @@ def explain_wordpiece(
     model,  # A `WordPiece`: pieces, their prefix, and what to do with unknown words
     pretoken: str,  # One pretoken
     *,
-    most: int = 10_000,  # Further trials are counted, but not recorded
+    limit: int = 10_000,  # Further trials are counted, but not recorded
 ) -> WordPieceReason:  # Its pieces are those of `model.encode(pretoken)`
     "Every trial and every link of a pretoken."
-    limit = model.max_input_chars_per_word
-    if not isinstance(pretoken, str) or len(pretoken) > limit:
+    longest = model.max_input_chars_per_word
+    if not isinstance(pretoken, str) or len(pretoken) > longest:
         model.encode(pretoken)  # refuses what is not text, and a long word if there is no unknown piece
         why = (
             f"the word is unknown: it has {len(pretoken):,} characters, "
-            f"and more than {limit:,} are not tried (max_input_chars_per_word)"
+            f"and more than {longest:,} are not tried (max_input_chars_per_word)"
         )
         return WordPieceReason([], [], [model.unk_piece], why)
-    trials, tried, pieces, end = wordpiece_trials(pretoken, model, most=most)
+    trials, tried, pieces, end = wordpiece_trials(pretoken, model, limit=limit)
     note = []
     if end < len(pretoken):
         model.encode(pretoken)  # refuses the word if there is no unknown piece
         pieces = [str(model.unk_piece)]
         note.append(f"the word is unknown: no piece fits at character {end}, {pretoken[end]!r}")
-    if tried > most:
-        note.append(f"the first {most:,} of {tried:,} trials are listed")
+    if tried > limit:
+        note.append(f"the first {limit:,} of {tried:,} trials are listed")
     links = wordpiece_links(pretoken, model._piece_trie, prefix=model.continuing_subword_prefix)
     return WordPieceReason(trials, links, pieces, "; ".join(note) or None)

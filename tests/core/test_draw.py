@@ -91,7 +91,7 @@ def test_printable_is_its_own_label_and_keeps_ordinary_text():
 def test_a_long_token_is_cut_and_a_long_strip_is_counted():
     html = draw_tokens(["=" * 1_000_000])._repr_html_()
     assert len(html) < 2000 and "1000000 bytes" in html
-    strip = draw_tokens(["ab"] * 2500, most=10)
+    strip = draw_tokens(["ab"] * 2500, limit=10)
     assert (
         len(strip.chips) == 10
         and strip.more == 2490

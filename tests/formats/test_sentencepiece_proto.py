@@ -468,17 +468,17 @@ def survive(data: bytes) -> bool:
     except ValueError as e:
         assert str(e).startswith("hostile.model, ") and "byte " in str(e)
         with pytest.raises(ValueError):
-            for row in explain_model_proto(data, most=len(data)):
+            for row in explain_model_proto(data, limit=len(data)):
                 assert row.start < row.body <= row.end <= len(data)
         return False
     once = write_model_proto(proto)
     again = read_model_proto(once)
     assert write_model_proto(again) == once and len(again.pieces) == len(proto.pieces)
     assert spelled(again) == spelled(proto)
-    rows = explain_model_proto(data, most=len(data))
+    rows = explain_model_proto(data, limit=len(data))
     assert all(r.start < r.body <= r.end <= len(data) for r in rows)
     if rows:
-        str(draw_model_proto(data, most=3))
+        str(draw_model_proto(data, limit=3))
     try:
         check_model_proto(proto)
     except ValueError as e:

@@ -272,8 +272,8 @@ def test_what_is_no_text(toks):
     with pytest.raises(ValueError, match="got the byte 0xff at offset 0"):
         compare(toks["bpe"], toks["bpe"], b"\xff")
     assert compare(toks["bpe"], toks["bpe"], b"a\xff", errors="ignore").text == "a"
-    with pytest.raises(ValueError, match="a larger most="):
-        compare(toks["bpe"], toks["bpe"], "text", most=3)
+    with pytest.raises(ValueError, match="a larger limit="):
+        compare(toks["bpe"], toks["bpe"], "text", limit=3)
     with pytest.raises(ValueError, match="names must be two, one for each tokenizer, got"):
         compare(toks["bpe"], toks["bpe"], "a", names=("a",))
 

@@ -525,11 +525,11 @@ def test_long_and_invalid_texts_are_refused_with_a_way_out():
     tok = trained("bpe")
     with pytest.raises(
         ValueError,
-        match=r"text must have at most most=100,000 characters.*got 100,001; pass a part of the text, or most=100001",
+        match=r"text must have at most limit=100,000 characters.*got 100,001; pass a part of the text, or limit=100001",
     ):
         explain(tok, "a" * 100_001)
-    assert len(explain(tok, "a b " * 20, most=80).words) and pytest.raises(
-        ValueError, explain, tok, "a" * 81, most=80
+    assert len(explain(tok, "a b " * 20, limit=80).words) and pytest.raises(
+        ValueError, explain, tok, "a" * 81, limit=80
     )
     for bad, said in (("a\ud800", "U\\+D800|surrogate"), (b"\xff", "UTF-8"), (["a"], "text")):
         with pytest.raises(ValueError, match=said):

@@ -284,7 +284,7 @@ def test_random_trials():
     rng = random.Random(0)
     for _ in range(200):
         word, trials = random_trials(rng)
-        figure = draw_trials(word, trials, most=999)
+        figure = draw_trials(word, trials, limit=999)
         root = ET.fromstring(figure.svg)
         lines = figure.text.split("\n")
         hidden = sum(
@@ -297,7 +297,7 @@ def test_random_trials():
         for r in root.iter("{http://www.w3.org/2000/svg}rect"):
             left, width = float(r.get("x")), float(r.get("width"))
             assert left >= 0 and left + width <= wide
-        cut = draw_trials(word, trials, most=3)
+        cut = draw_trials(word, trials, limit=3)
         assert ("more trials" in cut.text) == (len(lines) > 3)
 
 
@@ -342,8 +342,8 @@ def test_long_words_are_cut_and_counted(toks):
         data
     ) and "… and 359 merges more" in explanation_text(data, color=False, width=80)
     assert "… and 359 merges more" in explanation_text(
-        data, color=False, width=80, most=40
-    ) and "… and 389 merges more" in explanation_text(data, color=False, width=80, most=10)
+        data, color=False, width=80, limit=40
+    ) and "… and 389 merges more" in explanation_text(data, color=False, width=80, limit=10)
 
 
 def test_many_words_are_counted(toks):

@@ -69,7 +69,7 @@ def test_the_sums_and_shares_are_those_of_all_segmentations():
 def test_rounds_of_em_have_the_numbers_of_the_reference():
     scores = scores_of(substring_counts(TOY_COUNTS, whole=False))
     history = em_ref(TOY_COUNTS, scores, 5, threshold=0.5)
-    stepper = em_steps(history, most=20)
+    stepper = em_steps(history, limit=20)
     assert any(len(step.scores) < len(scores) for step in history)
     for number, step in enumerate(history):
         assert f"{len(step.scores)} pieces" in stepper.captions[number]
@@ -87,7 +87,7 @@ def test_rounds_of_em_have_the_numbers_of_the_reference():
 @pytest.mark.parametrize("factor", [0.5, 0.8])
 def test_pruning_drops_what_the_reference_drops(factor):
     history = unigram_train_ref(TOY_COUNTS, 9, shrinking_factor=factor).history
-    stepper = prune_steps(TOY_COUNTS, 9, most=50, shrinking_factor=factor)
+    stepper = prune_steps(TOY_COUNTS, 9, limit=50, shrinking_factor=factor)
     assert len(stepper) == len(history) > 2
     for number, (n, loss) in enumerate(history):
         assert stepper.captions[number] == f"Round {number + 1}: {n} pieces, loss {loss:.2f} nats."

@@ -85,8 +85,8 @@ def check_cases(seed, n):
         if not merges:
             continue
         step, most = rng.randrange(merges), rng.choice([1, 2, 8])
-        ref = merge_facts_ref(trace, step, most=most)
-        assert merge_facts(trace, step, most=most) == ref, (algorithm, counts, options, specials, step)
+        ref = merge_facts_ref(trace, step, limit=most)
+        assert merge_facts(trace, step, limit=most) == ref, (algorithm, counts, options, specials, step)
         assert (ref["order"][0]["left"], ref["order"][0]["right"]) == (ref["left"], ref["right"])
         if algorithm != "wordpiece" or options.get("objective") == "frequency":
             assert ref["count"] == tok.training.history[step]
@@ -104,7 +104,7 @@ def check_tree(trace, node, known):
     if node["step"] is None:
         assert set(node) == {"piece", "step"}
         return
-    ref = known.setdefault(node["step"], merge_facts_ref(trace, node["step"], most=1))
+    ref = known.setdefault(node["step"], merge_facts_ref(trace, node["step"], limit=1))
     assert [node[k] for k in ("piece", "count", "score", "tied")] == [
         ref[k] for k in ("piece", "count", "score", "tied")
     ]

@@ -596,7 +596,7 @@ def test_reasons_of_long_words_are_quick():
             max_input_chars_per_word=10**6,
         )
         text = "a" * (2 * n)
-        reason = explain_wordpiece(model, text, most=10)
+        reason = explain_wordpiece(model, text, limit=10)
         assert reason.pieces == [list(model.piece2id)[i] for i in model.encode(text)]
 
     assert_linear(work, lambda n: n, 1600, grows=256)
