@@ -362,32 +362,27 @@ def _read_piece(data, f, i, rest, name):
 # %% ../../nbs/formats/02_sentencepiece_proto.ipynb #7582cae8
 def _usual_pieces(data):
     "The leading pieces, as long as they have the usual form; their shapes, and where the rest begins."
-    import numpy as np
-
-    ends, at = [0], 0
+    texts, scores, types, shapes, at = [], [], [], bytearray(), 0
     try:
-        while data[at] == 10 and 7 <= data[at + 1] < 128:
-            ends.append(at := at + 2 + data[at + 1])
-    except IndexError:
+        while data[at] == 10 and data[at + 1] < 128:
+            end, stop = at + 2 + data[at + 1], at + 4 + data[at + 3]  # of the piece, and of its spelling
+            if data[at + 2] != 10 or data[stop] != 0x15 or end > len(data):
+                break
+            if stop + 5 == end:
+                kind, shape = NORMAL, 3
+            elif stop + 7 == end and data[end - 2] == 0x18 and 0 < data[end - 1] < 7:
+                kind, shape = data[end - 1], 7
+            else:
+                break
+            texts.append(data[at + 4 : stop].decode("utf-8"))
+            scores.append(data[stop + 1 : stop + 5])
+            types.append(kind)
+            shapes.append(shape)
+            at = end
+    except (IndexError, UnicodeDecodeError):
         pass  # the careful reader reports the error
-    b, places = np.frombuffer(data, np.uint8), np.array(ends[: -1 if at > len(data) else None])
-    begin, end = places[:-1], places[1:]
-    stop = np.minimum(
-        begin + 4 + b[begin + 3], end - 5
-    )  # of the text; the marks below tell where it is elsewhere
-    more, kind = end - stop - 5, b[end - 1]
-    usual = (b[begin + 2] == 10) & (b[begin + 3] == stop - begin - 4) & (b[stop] == 0x15)
-    usual &= (more == 0) | (more == 2) & (b[end - 2] == 0x18) & (kind > 0) & (kind < 7)
-    n = int(np.argmin(np.append(usual, False)))
-    try:
-        spans = zip((begin[:n] + 4).tolist(), stop[:n].tolist(), strict=True)
-        texts = [data[a:z].decode("utf-8") for a, z in spans]
-    except UnicodeDecodeError:
-        return [], bytearray(), 0
-    scores = b[stop[:n, None] + np.arange(1, 5)].view("<f4").ravel().tolist()
-    types = np.where(more, kind, NORMAL)[:n].tolist()
-    pieces = [*map(Piece._make, zip(texts, scores, types, strict=True))]
-    return pieces, bytearray(np.where(more, 7, 3)[:n].astype(np.uint8)), int(places[n])
+    numbers = struct.unpack(f"<{len(scores)}f", b"".join(scores))
+    return [*map(Piece._make, zip(texts, numbers, types, strict=True))], shapes, at
 
 
 def _whole(data, name):
