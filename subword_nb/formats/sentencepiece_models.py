@@ -53,8 +53,10 @@ class SentencePieceModel(Model):
     @cached_property
     def known(self) -> dict[str, int]:
         "Piece that a text can contain → id."
-        hidden = {self.unk_piece, *self.control, *self.unused, *(_BYTES if self.byte_fallback else ())}
-        return {piece: i for piece, i in self.piece2id.items() if piece not in hidden}
+        known = dict(self.piece2id)
+        for piece in (self.unk_piece, *self.control, *self.unused, *(_BYTES if self.byte_fallback else ())):
+            known.pop(piece, None)
+        return known
 
     def _packed_attributes(self):
         return super()._packed_attributes() | {"scores": Packed(floats_of, model_scores(self))}
@@ -585,14 +587,20 @@ class SentencePieceBPE(SentencePieceModel):
         self.cache = {}
 
     @cached_property
+    def _mergeable(self):
+        "Piece that merging can make → id."
+        return self.known | {p: self.piece2id[p] for p in self.unused}
+
+    @cached_property
     def _ranks(self):
-        "Joined piece → rank; kernels whose tables are stored do not need it."
-        return _ranks_of(self)
+        "The rank of each id: the lowest is merged first."
+        # 0.0 is above −0.0 in SentencePiece's heap: as far as the least number of 64 bits is below 0
+        return [-(score or min(0.0, math.copysign(5e-324, score))) for score in self.scores]
 
     @cached_property
     def _longest(self):
         "Characters of the longest joined piece."
-        return max(map(len, self._ranks), default=0)
+        return max(map(len, self._mergeable), default=0)
 
     @cached_property
     def _cut(self):
@@ -637,16 +645,6 @@ class SentencePieceBPE(SentencePieceModel):
         except ValueError:  # a model that the kernels do not know
             return None
 
-# %% ../../nbs/formats/05_sentencepiece_models.ipynb #3d7ce485
-def _ranks_of(model):
-    "The rank of each joined piece."
-    usable = model.known | {p: model.piece2id[p] for p in model.unused}
-    # 0.0 is above −0.0 in SentencePiece's heap: as far as the least number of 64 bits is below 0
-    keys = [score or min(0.0, math.copysign(5e-324, score)) for score in model.scores]
-    used = {keys[i] for i in usable.values()}
-    ranks = {k: rank for rank, k in enumerate(sorted(used, reverse=True))}
-    return {p: ranks[keys[i]] for p, i in usable.items() if len(p) > 1}
-
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #bac5b780
 def sentencepiece_bpe_ref(
     model: SentencePieceBPE,  # The model
@@ -687,7 +685,7 @@ def sentencepiece_bpe_ref(
 # %% ../../nbs/formats/05_sentencepiece_models.ipynb #5adc3f5e
 def _merged(model, text, dropout=None, rng=None, longest=None):
     "The parts of a text after all merges, or all that make pieces of at most `longest` characters."
-    n, ranks = len(text), model._ranks
+    n, mergeable, ranks = len(text), model._mergeable, model._ranks
     if dropout and rng is None:
         rng = random.Random()
     spare = model._spare if longest is None else ()
@@ -706,10 +704,10 @@ def _merged(model, text, dropout=None, rng=None, longest=None):
         if left < 0 or mid == n or ends[mid] - left > longest or left in frozen or mid in frozen:
             return
         piece = text[left : ends[mid]]
-        rank = ranks.get(piece)
-        if rank is None:
+        i = mergeable.get(piece)
+        if i is None:
             return
-        push((rank, left, ends[mid]))
+        push((ranks[i], left, ends[mid]))
         if piece in spare:
             made[piece] = mid - left
 
@@ -764,8 +762,8 @@ def merges_of(
 ) -> Merges:  # Each joined piece is in one of the three lists
     "The list of merges that the scores of a BPE model imply."
     found = Merges([], [], [])
-    ranks, spare = model._ranks, model._spare
-    special = set(model.user_defined)
+    spare, special = model._spare, set(model.user_defined)
+    ranks = {p: model._ranks[i] for p, i in model._mergeable.items() if len(p) > 1}
     order = sorted(ranks, key=ranks.get)
     twice = {a for a, b in pairwise(map(ranks.get, order)) if a == b}
     for piece in order:
