@@ -400,7 +400,8 @@ def checked_model(
     names = [name for name in vars(Model) if not name.startswith("_")]
     if packed(model, "piece2id") is None:
         names.insert(0, "piece2id")
-    missing = [name for name in names if not hasattr(model, name)]
+    # the class first: a property may need all of a packed vocabulary
+    missing = [name for name in names if not hasattr(type(model), name) and not hasattr(model, name)]
     if missing:
         raise ValueError(
             f"model must be a Model, got a {type(model).__name__} without {missing[0]}; "

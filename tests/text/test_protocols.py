@@ -198,6 +198,16 @@ def test_models_keep_their_laws(name):
         assert checked > 60 if name == "BoundlessBPE" else checked > 200
 
 
+def test_checking_a_model_computes_no_property():
+    class Slow(WordLevel):
+        @property
+        def piece_ranks(self):
+            raise AssertionError("a check must not compute the ranks")
+
+    model = Slow({"<unk>": 0, "hug": 1})
+    assert protocols.checked_model(model) is model
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_models_without_pieces_do_not_give_them(name):
     rng = fresh("without", name)
