@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby, pairwise, repeat
 from typing import Any
 
-from ..core.records import fields, record
+from ..core.records import field_values, fields, record
 from ..text.alignment import Aligned
 from subword_nb.text.charsmap import (
     NESTED,
@@ -292,8 +292,8 @@ class SentencePieceNormalizer(Normalizer):
     def __repr__(self):
         return _shown(self)
 
-    def __reduce__(self):
-        return type(self), (self.charsmap, *self._flags, self.user_defined)
+    def __getstate__(self):
+        return field_values(self)
 
     def __deepcopy__(self, memo):
         return self
@@ -544,8 +544,8 @@ class SentencePieceDecoder(Decoder):
     def __post_init__(self):
         _check_decoder(self)
 
-    def __reduce__(self):
-        return type(self), tuple(getattr(self, f.name) for f in fields(self))
+    def __getstate__(self):
+        return field_values(self)
 
     def __deepcopy__(self, memo):
         return self

@@ -16,7 +16,7 @@ from itertools import pairwise
 from operator import index
 from typing import TYPE_CHECKING, Any
 
-from ..core.records import frozen, record
+from ..core.records import field_values, frozen, record
 from .alignment import Aligned, as_aligned
 from ..core.processes import cached_property
 from .regex import DEEPSEEK, PATTERNS, compile_pattern, pretokenize, spans
@@ -158,21 +158,22 @@ class Split(PreTokenizer):
     def __post_init__(self):
         _check_behavior(self.behavior)
         self._check_flags("invert")
-        source, dialect = _pattern_source(self)
+        _compile_split(self)  # for its errors
         object.__setattr__(self, "pattern", frozen(self.pattern))
-        object.__setattr__(self, "_compiled", compile_pattern(source, dialect=dialect))
 
     def __hash__(self):
         return hash((str(self.pattern), self.behavior, self.invert, self.dialect))
 
-    def __reduce__(self):
-        return Split, (self.pattern, self.behavior, self.invert, self.dialect)
+    def __getstate__(self):
+        return field_values(self)
 
     def _spans(self, text):
         return cut(len(text), self._compiled.spans(text), behavior=self.behavior, invert=self.invert)
 
     def _raw(self, text, first):
         return _raw_split(self, text)
+
+    _compiled = cached_property(lambda self: _compile_split(self))
 
     @property
     def _ascii_pattern(self):
@@ -194,6 +195,12 @@ def _check_behavior(behavior):
     "Raise an error for an unknown behaviour."
     if behavior not in BEHAVIORS:
         raise ValueError(f"behavior must be one of {', '.join(BEHAVIORS)}, got {behavior!r}")
+
+
+def _compile_split(self):
+    "The compiled pattern of a Split."
+    source, dialect = _pattern_source(self)
+    return compile_pattern(source, dialect=dialect)
 
 
 def _pattern_source(self):
