@@ -221,8 +221,12 @@ class Rules(_LazyPairs):
         "The rules, split into pairs."
         return [tuple(line.split(" ")) for line in self.lines]
 
-    def __len__(self):
+    @cached_property
+    def _length(self):
         return self.text.count("\n") + 1 if self.text else 0
+
+    def __len__(self):
+        return self._length
 
     def __eq__(self, other):
         return self.text == other.text if isinstance(other, Rules) else self.pairs == other

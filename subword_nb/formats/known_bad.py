@@ -123,7 +123,7 @@ def _differing_rule(parts, folder):
 # %% ../../nbs/formats/12_known_bad.ipynb #8bfbb9da
 def _first_ids(parts):
     "The ids that the post-processor adds before a text."
-    if parts.post_processor is None:
+    if parts.post_processor is None or not parts.post_processor.n_added(False):
         return []
     try:
         ids = parts.post_processor.process_ids([-1]).ids
