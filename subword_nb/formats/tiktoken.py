@@ -13,10 +13,8 @@ __all__ = ['PUBLISHED', 'MODEL_ENCODINGS', 'MODEL_BEGINNINGS', 'read_ranks', 'wr
 # %% ../../nbs/formats/01_tiktoken.ipynb #1e1b8ee7
 import base64
 import codecs
-import hashlib
 import os
 import re
-import tempfile
 import warnings
 from binascii import a2b_base64
 from bisect import bisect_left
@@ -448,6 +446,8 @@ def encoding_name_for_model(
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #36564059
 def _digest(data):
+    import hashlib  # loads OpenSSL
+
     return hashlib.sha256(data).hexdigest()
 
 
@@ -485,6 +485,9 @@ def _given(name, address, digest, path):
 
 def _place(address, cache_dir):
     "Where tiktoken stores a file, None for nowhere; and whether that folder was named explicitly."
+    import hashlib
+    import tempfile
+
     candidates = (cache_dir, os.environ.get("TIKTOKEN_CACHE_DIR"), os.environ.get("DATA_GYM_CACHE_DIR"))
     said = next((folder for folder in candidates if folder is not None), None)
     name = hashlib.sha1(address.encode()).hexdigest()
@@ -684,21 +687,9 @@ def _parts(ranks, pattern, special, name, label):
     "The same for a table that must be complete."
     return ranks_to_parts(ranks, pattern=pattern, special_tokens=special, name=name, label=label)
 
-# %% ../../nbs/formats/01_tiktoken.ipynb #a5e72ba2
-def read_tiktoken(
-    path: str | os.PathLike | bytes,  # A rank file, or its content
-    *,
-    encoding: str | None = None,  # A name in `PUBLISHED`, whose file it has to be
-    pattern: str | None = None,  # How text is split: a name of `PATTERNS`, or a pattern; None: as published
-    special_tokens: Mapping[str, int] | None = None,  # Spelling → id; None: those of the encoding
-    name: str | None = None,  # What to call it; None: the encoding's name, or the file's
-) -> Parts:  # The parts of the tokenizer
-    "Read a tokenizer from a rank file; files of published encodings are known by their hash."
-    held = isinstance(path, (bytes, bytearray, memoryview))
-    if isinstance(path, (bytes, bytearray, memoryview)):
-        data, label = bytes(path), "the rank file"
-    else:
-        data, label = read_bytes(path, lines="pieces"), str(path)
+# %% ../../nbs/formats/01_tiktoken.ipynb #551ef587
+def _identified(data, label, encoding, pattern):
+    "The encoding whose file this is, and the one that decides, as (name, `Published`); None if it is unknown."
     known = identify(data)
     published: Any = _published(encoding or known) if known or encoding else None
     if encoding and (known is None or PUBLISHED[known].files != published.files):
@@ -715,23 +706,47 @@ def read_tiktoken(
             f"pattern must be given for {label}, which is none of the published rank files and does not say "
             f"how text is split, got None; pass a regular expression, or one of {', '.join(PATTERNS)}"
         )
+    return known, published
+
+
+def _own_special(published, encoding):
+    "The special tokens that a file is read with by default: a file of several encodings has none."
+    has_special = published and (encoding or "://" in published.files[0][0])
+    return published.special_tokens if has_special else {}
+
+
+def _as_published(data, label, encoding, name):
+    "The tokenizer of a published file."
+    known, published = _identified(data, label, encoding, None)
+    special, name = _own_special(published, encoding), name or encoding or known
+    if known == "gpt2":
+        return _parts(read_ranks(data, name=label), published.pattern, special, name, label)
+    source = _source_of(published.pattern)
+    # without line breaks, and checked by its hash
+    ids = _visible_ids(_fields(data.split()))
+    return check_parts(_assembled(ids, _splitter(source), special, name, source), name=label)
+
+# %% ../../nbs/formats/01_tiktoken.ipynb #a5e72ba2
+def read_tiktoken(
+    path: str | os.PathLike | bytes,  # A rank file, or its content
+    *,
+    encoding: str | None = None,  # A name in `PUBLISHED`, whose file it has to be
+    pattern: str | None = None,  # How text is split: a name of `PATTERNS`, or a pattern; None: as published
+    special_tokens: Mapping[str, int] | None = None,  # Spelling → id; None: those of the encoding
+    name: str | None = None,  # What to call it; None: the encoding's name, or the file's
+) -> Parts:  # The parts of the tokenizer
+    "Read a tokenizer from a rank file; files of published encodings are known by their hash."
+    held = isinstance(path, (bytes, bytearray, memoryview))
+    if isinstance(path, (bytes, bytearray, memoryview)):
+        data, label = bytes(path), "the rank file"
+    else:
+        data, label = read_bytes(path, lines="pieces"), str(path)
+    if pattern is None and special_tokens is None:
+        content = [data, repr((encoding, name))]
+        return prepared("published ranks", content, lambda: _as_published(data, label, encoding, name))
+    known, published = _identified(data, label, encoding, pattern)
     if special_tokens is None:
-        has_special = published and (encoding or "://" in published.files[0][0])
-        special_tokens = published.special_tokens if has_special else {}
-    own = published and special_tokens == published.special_tokens
-    if own and pattern is None and known and known != "gpt2":
-        source, name = _source_of(published.pattern), name or encoding or known
-        return prepared(
-            "published ranks",
-            [data, name, repr(special_tokens)],
-            # without line breaks, and checked by its hash
-            lambda: check_parts(
-                _assembled(
-                    _visible_ids(_fields(data.split())), _splitter(source), special_tokens, name, source
-                ),
-                name=label,
-            ),
-        )
+        special_tokens = _own_special(published, encoding)
     ranks = _fields(data.split()) if known and known != "gpt2" else read_ranks(data, name=label)
     if pattern is None:
         pattern = published.pattern

@@ -774,7 +774,7 @@ def server(monkeypatch, tmp_path):
         "ALL_PROXY",
     ):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(tiktoken_format.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
     server = Server({"/toy": TOY, "/wrong": TOY[:-1]})
     monkeypatch.setitem(
         PUBLISHED,
@@ -814,7 +814,7 @@ def test_a_published_file_is_downloaded_once_and_kept_as_tiktoken_keeps_it(serve
         published_ranks("r50k_base", cache_dir=tmp_path / "file")  # a folder that is asked for has to take it
     monkeypatch.delenv("TIKTOKEN_CACHE_DIR")
     monkeypatch.delenv("DATA_GYM_CACHE_DIR")
-    monkeypatch.setattr(tiktoken_format.tempfile, "gettempdir", lambda: str(tmp_path / "file"))
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "file"))
     assert published_ranks("r50k_base")[b"hug"] == 257  # the temporary one need not
 
 
