@@ -321,12 +321,13 @@ def space_prefix(
     "The dummy prefix, if spaces become ▁, each ▁ begins a pretoken, and nothing else happens."
     from subword_nb.text.normalizers import Prepend, Replace
 
-    norms, space, prefix = flat_steps(norm), Replace(" ", "▁"), Prepend("▁")
+    norms = flat_steps(norm)
     if (
         isinstance(pre, Split)
         and (pre.behavior, pre.invert) == ("merged_with_next", False)
         and pre.pattern in ("▁", {"String": "▁"}, {"Regex": "▁"})
     ):
+        space, prefix = Replace(" ", "▁"), Prepend("▁")
         if norms not in ([space], [prefix, space], [space, prefix]):
             return None
         return DummyPrefix(b" " * (len(norms) - 1))
@@ -348,17 +349,24 @@ def divided(
     depends_on_start: bool,  # Does the pre-tokenizer depend on the start of the original?
 ) -> Iterator[tuple]:  # (steps applied to the whole text, or None; the remaining steps, or None)
     "Ways to divide a normalizer into steps that come before splitting, and the rest."
-    from subword_nb.text.normalizers import Prepend, Replace, Sequence as Normalizers
+    from subword_nb.text.normalizers import Sequence as Normalizers
 
     yield None, norm
     steps = [norm] if norm else []
     if isinstance(norm, Normalizers):
         steps = [*norm.steps]
     k = len(steps)
-    while k and steps[k - 1] in (Prepend("▁"), Replace(" ", "▁")):
+    while k and _prefixes(steps[k - 1]):
         k -= 1
     if k and not depends_on_start:
         yield Normalizers(steps[:k]).normalize, Normalizers(steps[k:]) if steps[k:] else None
+
+
+def _prefixes(step):
+    "Is this a step of a dummy prefix?"
+    from subword_nb.text.normalizers import Prepend, Replace
+
+    return isinstance(step, (Prepend, Replace)) and step in (Prepend("▁"), Replace(" ", "▁"))
 
 
 def without_prefix(

@@ -8,7 +8,6 @@ __all__ = ['chunks_ref', 'write_chunks', 'SentencePieceNormalizer', 'normalizer_
            'words_of']
 
 # %% ../../nbs/formats/04_sentencepiece_normalizer.ipynb #df3d5ce2
-import base64
 import codecs
 import re
 from collections.abc import Iterable, Mapping
@@ -306,6 +305,8 @@ class SentencePieceNormalizer(Normalizer):
 
     def to_dict(self) -> dict:  # Its type and options; the map in base64
         "The options, for display: a tokenizer.json has no such normalizer."
+        import base64
+
         return super().to_dict() | {
             "charsmap": base64.b64encode(self.charsmap).decode("ascii"),
             "user_defined": [*self.user_defined],

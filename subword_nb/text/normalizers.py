@@ -9,8 +9,6 @@ __all__ = ['Normalizer', 'NFC', 'NFD', 'NFKC', 'NFKD', 'Lowercase', 'StripAccent
            'bert_normalize_ref', 'bert_normalize']
 
 # %% ../../nbs/text/08_normalizers.ipynb #e1025764
-import base64
-import binascii
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -385,6 +383,8 @@ class Precompiled(Normalizer):
         return f"Precompiled({len(self.precompiled_charsmap):,} bytes)"
 
     def to_dict(self):
+        import base64
+
         charsmap = base64.b64encode(self.precompiled_charsmap).decode("ascii")
         return {"type": "Precompiled", "precompiled_charsmap": charsmap}
 
@@ -596,6 +596,9 @@ def _read_flag(value, path):
 
 
 def _read_blob(value, path):
+    import base64
+    import binascii
+
     try:
         return base64.b64decode(_read_text(value, path), validate=True)
     except binascii.Error as e:

@@ -275,8 +275,9 @@ class Sequence(Nested, PreTokenizer):
     def _ascii_pattern(self):
         if len(self.steps) != 2:
             return None
-        spelling = ByteLevel(False, True, False), ByteLevel(False, False, False)
-        return self.steps[0]._ascii_pattern if self.steps[1] in spelling else None
+        first, last = self.steps
+        only_spells = type(last) is ByteLevel and not last.add_prefix_space and not last.use_regex
+        return first._ascii_pattern if only_spells else None
 
 # %% ../../nbs/text/10_pretokenizers.ipynb #40c19846
 def _may_grow(steps):

@@ -13,10 +13,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import accumulate
 
-from .regex_cost import check_pattern, is_linear, seconds_for, too_slow
-from .regex_syntax import pattern_tree
 from ..core.processes import cached_property
-from .regex_syntax import read_pattern
 from ..core.unicode import category
 
 # %% ../../nbs/text/06_regex.ipynb #2ae89db7
@@ -160,6 +157,8 @@ class _Timed:
             ) from None
 
     def _run(self, method, text, *place):
+        from subword_nb.text.regex_cost import seconds_for, too_slow
+
         try:
             return getattr(self.compiled, method)(text, *place, timeout=seconds_for(len(text)))
         except TimeoutError:
@@ -175,6 +174,8 @@ class _Timed:
         return self._run("search", text, pos)
 
     def finditer(self, text):
+        from subword_nb.text.regex_cost import too_slow
+
         found = self._run("finditer", text)
         try:
             yield from found
@@ -258,6 +259,9 @@ class _Compiled:
         "The parts and derived data, computed when first needed."
         if name not in ("parts", "needs", "engine", "emulated", "linear"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        from subword_nb.text.regex_cost import check_pattern, is_linear
+        from subword_nb.text.regex_syntax import pattern_tree, read_pattern
+
         try:
             self.parts, self.needs = read_pattern(self.pattern, dialect=self.dialect)
         except RecursionError:
@@ -423,6 +427,8 @@ def _searcher(pattern, text):
     if isinstance(pattern, re.Pattern):
         return lambda at: pattern.search(text, at)
     from time import monotonic
+
+    from subword_nb.text.regex_cost import seconds_for, too_slow
 
     end = monotonic() + seconds_for(len(text))
 
