@@ -82,7 +82,8 @@ def merge(
         raise TypeError(
             f"other must be a tokenizer, got {type(other).__name__}; open a file with Tokenizer.load"
         )
-    first, second = in_parts(tok), in_parts(other)
+    first = in_parts(tok)
+    second = in_parts(other, warn=False)  # whose pipeline is left out
     _check_kinds(first, second)
     ids, free = dict(first.piece2id), max(first.piece2id.values(), default=-1) + 1
     left_out = _left_out(first.model, second.model)

@@ -338,7 +338,7 @@ def _surgery(tok, keep):
         raise ValueError(f"keep must be a list of pieces, got one piece, {keep!r}; pass [{keep!r}]")
     if unknown := [piece for piece in keep if piece not in tok.piece2id]:
         raise KeyError(f"keep must name pieces of the vocabulary, got {unknown[0]!r}; leave it out")
-    plain = in_parts(tok)
+    plain = in_parts(tok, warn=False)
     if tok.model.with_ids(tok.model.piece2id) is None:
         tok = plain
     return _Surgery(tok, plain.model, lasting_pieces(tok) | lasting_pieces(plain) | {*keep})

@@ -6,6 +6,7 @@
 __all__ = ['kept_pieces', 'in_parts', 'truncate', 'with_model', 'trainer_spec', 'extend', 'train_new']
 
 # %% ../../nbs/train/07_resize.ipynb #4d37ec63
+import warnings
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -87,16 +88,20 @@ def _in_order(merges, first, prefix):
 # %% ../../nbs/train/07_resize.ipynb #a1d7afa2
 def in_parts(
     tok: "_Tok",  # A `Tokenizer`
+    *,
+    warn: bool = True,  # Name what the translation changes; False: the result is not the caller's
 ) -> "_Tok":  # The same one, if its model has a trainer
     "The same tokenizer with a model that a trainer learns, translated to the form of tokenizer.json if needed."
     if tok.model.algorithm is not None:
         return tok
-    new = tok.translated("tokenizer.json")[0]
+    new, notes = tok.translated("tokenizer.json")
     if new.model.algorithm is None:
         raise ValueError(
             "model must be one that a trainer learns (BPE, WordPiece, Unigram or WordLevel), "
             f"got {tok.model!r}; train a new tokenizer with Tokenizer.train"
         )
+    for note in notes if warn else ():
+        warnings.warn(f"translated to tokenizer.json: {note}", stacklevel=4)  # the caller of a method
     return new
 
 # %% ../../nbs/train/07_resize.ipynb #06cffb96
@@ -109,7 +114,12 @@ def truncate(
 ) -> "_Tok":  # A new one, with the ids from 0 on
     "The tokenizer that training to a smaller size would have given."
     if tok.model.has_lattice:
-        return _pruned(tok, vocab_size, source, options)
+        if source is None:
+            raise ValueError(
+                "source must be given for a Unigram model, got None; "
+                "pass source=, the corpus or its counts, so that the pieces it misses least are removed"
+            )
+        return _pruned(in_parts(tok), vocab_size, source, options)
     if source is not None:
         raise ValueError(
             "source must be None, as only a Unigram model is pruned with one, "
@@ -477,12 +487,6 @@ def train_new(
 # %% ../../nbs/train/07_resize.ipynb #20ca84ec
 def _pruned(tok, vocab_size, source, options):
     "A Unigram tokenizer with fewer pieces."
-    if source is None:
-        raise ValueError(
-            "source must be given for a Unigram model, got None; "
-            "pass source=, the corpus or its counts, so that the pieces it misses least are removed"
-        )
-    tok = in_parts(tok)
     m = tok.model
     if vocab_size > len(tok.piece2id):
         raise ValueError(

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import warnings
 
 from itertools import pairwise
 
@@ -15,6 +16,8 @@ import pytest
 from subword_nb.bpe.model import BPE
 from subword_nb.corpus import counts as counts_module
 from subword_nb.corpus.counts import FlatCounts, flatten_counts
+from subword_nb.formats.sentencepiece_normalizer import SentencePieceNormalizer
+from subword_nb.text.pretokenizers import Metaspace
 from subword_nb.text.splitters import WhitespaceSplit
 from subword_nb.tokenizer.tokenizer import Tokenizer
 from subword_nb.core.unicode import to_visible
@@ -1070,3 +1073,46 @@ def test_rules_out_of_order_are_found_behind_marks(marks):
     with pytest.raises(ValueError, match="order in which they were learned"):
         tok.extend(["abcd abcd"] * 10, vocab_size=len(pieces) + 4)
     assert tok.extend(["dada dada"] * 10, vocab_size=len(pieces) + 1) is not None
+
+
+def of_sentencepiece(folder, algorithm):
+    "A tokenizer that was read from a `.model` file."
+    given = {"vocab_size": 60, "pre_tokenizer": "metaspace", "special_tokens": ["<s>", "<unk>"]}
+    first = Tokenizer.train(DOCS, algorithm=algorithm, unk_piece="<unk>", allowed_special=(), **given)
+    normalizer = SentencePieceNormalizer(add_dummy_prefix=True, remove_extra_whitespaces=True)
+    parts = first.parts._replace(normalizer=normalizer, pre_tokenizer=Metaspace("▁", "never"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return Tokenizer.load(Tokenizer(**parts._asdict()).save(folder / f"{algorithm}.model"))
+
+
+@pytest.mark.filterwarnings("ignore:training ended")
+@pytest.mark.parametrize(
+    ("algorithm", "change"),
+    [
+        ("char_bpe", lambda tok: tok.truncate(55)),
+        ("char_bpe", lambda tok: tok.extend(DOCS, 65)),
+        ("char_bpe", lambda tok: tok.merge(tok)),
+        ("char_bpe", lambda tok: tok.train_new(DOCS, vocab_size=55)),
+        ("unigram", lambda tok: tok.truncate(55, source=DOCS)),
+        ("unigram", lambda tok: tok.merge(tok)),
+    ],
+)
+def test_a_change_that_translates_names_what_differs(tmp_path, algorithm, change):
+    tok = of_sentencepiece(tmp_path, algorithm)
+    notes = [f"translated to tokenizer.json: {note}" for note in tok.translated("tokenizer.json")[1]]
+    assert notes
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        change(tok)
+    told = [w for w in found if "translated" in str(w.message)]
+    assert [str(w.message) for w in told] == notes
+    assert {w.filename for w in told} == {__file__}
+
+
+@pytest.mark.parametrize("algorithm", ["char_bpe", "unigram"])
+def test_a_change_that_does_not_translate_has_nothing_to_tell(tmp_path, algorithm):
+    tok = of_sentencepiece(tmp_path, algorithm)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert type(tok.prune(55).model) is type(tok.shrink_to(DOCS).model) is type(tok.model)
