@@ -206,7 +206,7 @@ _ROUNDING = (
 )
 _CLUSTERS = (
     "the character map is applied by grapheme clusters there and by longest match in SentencePiece: "
-    "characters with several marks may be normalized differently"
+    "a character with a mark may be normalized differently, as 'ｶﾞ', or lose its mark, as '⒁' with an accent"
 )
 
 

@@ -252,8 +252,8 @@ def _is_space_run(step):
 
 
 _KEYS = (
-    "a character map is applied by its longest keys in SentencePiece and by "
-    "its shortest in tokenizer.json, which differ for some sequences of marks"
+    "a character map is applied by longest match in SentencePiece and by grapheme clusters in tokenizer.json: "
+    "a character with a mark may be normalized differently, as 'ｶﾞ', or keep a mark that it lost there"
 )
 
 
