@@ -11,12 +11,14 @@ import heapq
 import random
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from itertools import accumulate, pairwise
 from operator import add
 from typing import TYPE_CHECKING
 
 from .reference import base_symbols, join_pair
+from ..core.jit import ready
 from ..core.processes import cached_property
 from ..core.records import field, record, replace
 from ..core.table_cache import Packed, joined, packed, texts_of
@@ -308,6 +310,9 @@ def implied_rules(
     return rules, sorted(whole, key=ids.__getitem__)
 
 # %% ../../nbs/bpe/07_model.ipynb #ab362e2b
+_MANY = 5000  # Pieces from which on loading the kernels pays
+
+
 class RankRules(_LazyPairs):
     "Merge rules that ids imply: neighbours join if they spell a piece, the lowest id first."
 
@@ -320,6 +325,11 @@ class RankRules(_LazyPairs):
     @cached_property
     def pairs(self) -> list[tuple]:
         "The rules."
+        if len(self.ids) >= _MANY and ready():
+            from subword_nb.bpe.span_encoder import implied_pairs
+
+            with suppress(ValueError):  # what the kernels cannot do
+                return implied_pairs(self.ids)
         return implied_rules(self.ids)[0]
 
     def __eq__(self, other):

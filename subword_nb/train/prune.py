@@ -84,7 +84,7 @@ class _Leaves:
         self.users = dict.fromkeys(parents, 0)  # how many rules need a piece
         self.begins, self.ends = {}, {}  # piece → the pieces whose rule begins, or ends, with it, by rank
         for piece, pair in parents.items():
-            if pair:
+            if pair and exact:
                 self.begins.setdefault(pair[0], []).append(piece)
                 self.ends.setdefault(pair[1], []).append(piece)
             for parent in pair:
@@ -341,7 +341,10 @@ def _surgery(tok, keep):
     plain = in_parts(tok, warn=False)
     if tok.model.with_ids(tok.model.piece2id) is None:
         tok = plain
-    return _Surgery(tok, plain.model, lasting_pieces(tok) | lasting_pieces(plain) | {*keep})
+    lasting = lasting_pieces(tok)
+    if plain is not tok:
+        lasting |= lasting_pieces(plain)
+    return _Surgery(tok, plain.model, lasting | {*keep})
 
 
 def _order(surgery, total, exact):
