@@ -158,7 +158,8 @@ def byte_trie(
 
 # %% ../../nbs/insight/13_constraint.ipynb #370883e8
 @entry(
-    "uint8[:], int32[:], int32[:], int32[:], uint64[:], int64, int32[:,:], uint64[:], int64, int64[:], uint8[:]"
+    "uint8[:], int32[:], int32[:], int32[:], uint64[:], int64, int32[:,:], uint64[:], int64, int64[:], uint8[:], "
+    "uint8[:]"
 )
 def allow_ids(
     byte: np.ndarray,  # Of a `ByteTrie`, as the next five
@@ -171,11 +172,18 @@ def allow_ids(
     leaving: np.ndarray,  # (n_states,) kinds of bytes that may leave each state
     state: int,  # Where the walk begins
     ids: np.ndarray,  # (n_pieces,) ids of the pieces
+    every: np.ndarray,  # (size,) 1 for each of these ids
     allowed: np.ndarray,  # (size,) zeros; receives 1 for each id that is allowed
 ) -> int:  # Number of visited nodes
     "Walk the trie and the automaton together."
     states = np.empty(longest + 1, np.int64)  # after each node of the path
     states[0] = state
+    starts, ends = (
+        np.empty(len(ids) + 2, np.int32),
+        np.empty(len(ids) + 2, np.int32),
+    )  # runs of allowed pieces
+    starts[0], ends[0] = 0, place[0]  # pieces without bytes, which change nothing
+    n, total = 1, place[0]
     i, seen = 0, 0
     while i < len(byte):
         seen += 1
@@ -189,8 +197,23 @@ def allow_ids(
             i += 1
         else:
             i = skip[i]
-        for k in range(first, place[i]):
-            allowed[ids[k]] = 1
+        total += place[i] - first
+        if ends[n - 1] == first:
+            ends[n - 1] = place[i]
+        else:
+            starts[n], ends[n] = first, place[i]
+            n += 1
+    if 2 * total < len(ids):
+        for r in range(n):
+            for k in range(starts[r], ends[r]):
+                allowed[ids[k]] = 1
+        return seen
+    for k in range(len(every)):
+        allowed[k] = every[k]
+    starts[n] = len(ids)
+    for r in range(n):
+        for k in range(ends[r], starts[r + 1]):
+            allowed[ids[k]] = 0
     return seen
 
 # %% ../../nbs/insight/13_constraint.ipynb #5552fbbb
@@ -259,6 +282,8 @@ class Constraint:
         self.steps = np.where(live[steps], steps, -1).astype(np.int32)
         self.live = live[:-1]
         self.leaving = _leaving(self.steps)
+        self.every = np.zeros(self.trie.table.size, np.uint8)
+        self.every[self.trie.table.ids] = 1
         self.masks: dict[int, np.ndarray] = {}
 
     def mask(
@@ -278,8 +303,7 @@ class Constraint:
         table, nodes = self.trie.table, self.trie[1:]
         allowed = np.zeros(table.size, np.uint8)
         if self.live[state]:
-            allowed[table.ids[: self.trie.place[0]]] = 1  # pieces without bytes, which change nothing
-            allow_ids(*nodes, self.steps, self.leaving, state, table.ids, allowed)
+            allow_ids(*nodes, self.steps, self.leaving, state, table.ids, self.every, allowed)
         allowed.setflags(write=False)
         return allowed.view(bool)
 
@@ -360,6 +384,22 @@ def _character_states(auto: Automaton):
         if _follow(auto.program, threads, auto.end)[1]:
             accepting.append(numbers[threads])
     return rows, accepting
+
+# %% ../../nbs/insight/13_constraint.ipynb #664ec9d3
+def _merged(rows, accepting):
+    "(rows, accepting states) with one state for several from which each symbol leads to the same, or back."
+    while True:
+        ends, found, same = {*accepting}, {}, [*range(len(rows))]
+        for state in reversed(range(len(rows))):  # what a state leads to has mostly been seen before it
+            places = {-1: -1, state: -2}
+            row = tuple([places.get(after, same[after]) for after in rows[state]])
+            same[state] = found.setdefault((state in ends, row), state)
+        kept = [*dict.fromkeys(same)]  # the first is the one of the start
+        if len(kept) == len(rows):
+            return rows, accepting
+        number = {state: i for i, state in enumerate(kept)}
+        rows = [[-1 if after < 0 else number[same[after]] for after in rows[state]] for state in kept]
+        accepting = sorted({number[same[state]] for state in accepting})
 
 # %% ../../nbs/insight/13_constraint.ipynb #a3c0e7d4
 _LEADS = [
@@ -449,7 +489,7 @@ def pattern_automaton(
     except ValueError as error:
         reason = str(error).removesuffix("; use compile_pattern")
         raise ValueError(f"{reason}; write the pattern without that") from None
-    rows, accepting = _character_states(auto)
+    rows, accepting = _merged(*_character_states(auto))
     made = _ByteStates(pattern, len(rows))
     for state, row in enumerate(rows):
         made.fill(state, _ranges_of(auto, row))
