@@ -22,7 +22,7 @@ from pathlib import Path
 
 from ..core.limits import check_limit
 from ..core.processes import cached_property
-from ..core.records import record
+from ..core.records import field_values, record
 from ..core.table_cache import stored_tables, stored_text
 from subword_nb.core.unicode import (
     code_point_ranges,
@@ -597,8 +597,8 @@ class Charsmap:
     def __repr__(self):
         return f"Charsmap({len(self.blob):,} bytes)"
 
-    def __reduce__(self):
-        return Charsmap, (self.blob,)
+    def __getstate__(self):
+        return field_values(self)
 
     def normalize(
         self,
