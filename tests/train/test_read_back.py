@@ -56,8 +56,6 @@ def longest(tok):
 def read_json(path, tok):
     hf = pytest.importorskip("tokenizers")
     theirs = hf.Tokenizer.from_file(str(path))
-    theirs.no_truncation()
-    theirs.no_padding()
     return lambda text: theirs.encode(text, add_special_tokens=False).ids
 
 
@@ -276,3 +274,16 @@ def test_published_files_have_the_same_ids_after_a_change(shared_file, tmp_path,
     formats = [*dict.fromkeys([own, "tokenizer.json"])]
     path = shared_file(f"vocab/{file}")
     assert check_published(path, tmp_path, texts, options, formats, change, peers=False) == formats
+
+
+@pytest.mark.slow
+@pytest.mark.peers
+@pytest.mark.one_in(6)
+@pytest.mark.parametrize("change", OF_PUBLISHED)
+@pytest.mark.parametrize("file", PUBLISHED)
+def test_published_files_are_read_by_their_libraries(shared_file, tmp_path, texts, file, change):
+    options, own = PUBLISHED[file]
+    formats = [*dict.fromkeys([own, "tokenizer.json"])]
+    path = shared_file(f"vocab/{file}")
+    done = check_published(path, tmp_path, texts, options, formats, change, peers=True)
+    assert change != "shrink" or "tokenizer.json" in done
