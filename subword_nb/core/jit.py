@@ -543,15 +543,15 @@ class Kernel:
     def bind(
         self,
         *args,  # Arguments of the kernel; that at `at` is an example, of its type
-        at: int,  # Index of the argument that changes; no argument is a tuple
+        at: int,  # Index of the argument that changes, a number or bytes
     ) -> Callable:  # Value of that argument → result; one call at a time
         "The kernel with all arguments but one, which are checked once if the kernel is in the library."
         if self.native is None and self.signatures:
             self.native = native.entries_of(self.py_func) or None
         for entry in self.native or ():
-            words = entry.words([*args])
+            words = entry.words(_flat(args))
             if words is not None:
-                bound: Any = entry.bind(words, at)
+                bound: Any = entry.bind(words, len(_flat(args[:at])))
                 bound.arrays = args  # they stay alive
                 return bound
 

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['ONE', 'TWO', 'THREE', 'FOUR', 'EIGHT', 'MIX1', 'MIX2', 'LONG', 'LOW', 'HIGH', 'SPILLED', 'WAITING',
            'encode_spans_ref', 'slot_of', 'key_of', 'slot_at', 'keys_of', 'keep_key', 'copy_spilled', 'move_slots',
-           'SpanTable', 'new_slots', 'encode_spans', 'feed', 'char_blocks', 'with_last']
+           'SpanTable', 'new_slots', 'encode_spans', 'NewSpans', 'feed', 'char_blocks', 'with_last']
 
 # %% ../../nbs/core/10_span_cache.ipynb #abcd7855
 from collections.abc import Callable, Iterable, Iterator
@@ -326,11 +326,13 @@ def _close_gaps(table, out, ends, state, gaps):
     "(uint64[:], uint8[:], uint32[:], int64[:]), uint64[:], int64, uint32[:], int64[:], uint32[:]",
 )
 def _fill_slots(table, fresh, m, ids, bounds, extra):
-    "Write the ids of m spans to their slots, except those left open."
+    "Write the ids of m spans to their slots, except those left open; returns how many these are."
     slots, _, spill, count = table
+    left = 0
     for s in range(m):
         prefetch(slots, fresh[min(s + 8, m - 1)])
         if extra[s] >> 24:
+            left += 1
             continue
         h = np.uint64(fresh[s])
         a, n = bounds[s], bounds[s + 1] - bounds[s]
@@ -348,6 +350,7 @@ def _fill_slots(table, fresh, m, ids, bounds, extra):
         second = np.uint64(ids[a + 1]) if n > 1 else np.uint64(0)
         third = np.uint64(ids[a + 2]) << np.uint64(32) if n > 2 else np.uint64(0)
         slots[h + THREE] = second | third
+    return left
 
 # %% ../../nbs/core/10_span_cache.ipynb #0c414f88
 @entry("uint64[:], uint64[:], uint64")
@@ -525,11 +528,15 @@ def _fill(buffer, table, state, span_kernel, encode_span):
     if span_kernel is not None:
         span_kernel(buffer, at, length, m, ids, bounds, extra)
     _reserve(table, int(bounds[m]) + m)
-    _fill_slots(table.arrays, fresh, m, ids, bounds, extra)
-    left = np.flatnonzero(extra >> 24)
     state[4] = 0
-    if not len(left):
-        return
+    if _fill_slots(table.arrays, fresh, m, ids, bounds, extra):
+        _fill_left(buffer, table, extra, encode_span)
+
+
+def _fill_left(buffer, table, extra, encode_span):
+    "Fill the new slots that the kernel left open."
+    fresh, at, length = table.new
+    left = np.flatnonzero(extra >> 24)
     rows = [
         encode_span(buffer[a : a + n].tobytes())
         for a, n in zip(at[left].tolist(), length[left].tolist(), strict=True)
@@ -583,6 +590,44 @@ def _settled(buffer, starts, k, table, id_buffer, span_kernel, encode_span, resc
             _make_capacity(table, id_buffer, length if end == j else 0)
         j = end
     return k
+
+# %% ../../nbs/core/10_span_cache.ipynb #76aaca98
+class NewSpans:
+    "Adds the new spans of short texts to a table, by kernels whose arguments are checked only once."
+
+    def __init__(
+        self,
+        buffer: np.ndarray,  # A buffer (`core.simd`) that each text is copied to
+        starts: np.ndarray,  # Starts of its spans, uint32
+        table: SpanTable,  # The cached spans; its arrays must not be replaced while this object is in use
+        span_kernel: Callable | None,  # As for `encode_spans`
+        encode_span: Callable,  # As for `encode_spans`
+    ):
+        self.buffer, self.table = buffer, table
+        self.span_kernel, self.encode_span = span_kernel, encode_span
+        self.state = np.zeros(5, np.int64)  # as that of an `IdBuffer`
+        self.ids = np.empty(20 * len(buffer), np.uint32)  # four for a byte, and 16 for a span
+        self.bounds, self.extra = np.zeros(WAITING + 1, np.int64), np.empty(WAITING, np.uint32)
+        of_span = np.empty(len(starts), np.uint64)
+        self.find = _find_slots.bind(buffer, starts, 0, 0, table.arrays, of_span, table.new, self.state, at=3)
+        self.fill = _fill_slots.bind(table.arrays, table.new[0], 0, self.ids, self.bounds, self.extra, at=2)
+
+    def add(
+        self,
+        k: int,  # Number of spans of the text
+    ) -> bool:  # False: the table has no capacity for some of them
+        "Add the new ones of the first k spans."
+        end, m = self.find(k), int(self.state[4])
+        if m:
+            self.state[4] = 0
+            self.extra[:m] = 1 << 24
+            if self.span_kernel is not None:
+                _, at, length = self.table.new
+                self.span_kernel(self.buffer, at, length, m, self.ids, self.bounds, self.extra)
+            _reserve(self.table, int(self.bounds[m]) + m)
+            if self.fill(m):
+                _fill_left(self.buffer, self.table, self.extra[:m], self.encode_span)
+        return end == k
 
 # %% ../../nbs/core/10_span_cache.ipynb #7d3e416f
 _RESCAN = 1 << 24  # Bytes after which a span without an end is scanned again at the latest

@@ -34,6 +34,7 @@ from subword_nb.core.span_cache import (
     FOUR,
     ONE,
     SPILLED,
+    NewSpans,
     THREE,
     TWO,
     SpanTable,
@@ -504,6 +505,9 @@ def _whole(blocks):
     yield left
 
 # %% ../../nbs/pipeline/09_runs.ipynb #b0b81661
+_NEW, _AS_BLOCK = np.int64(-1), np.int64(-2)
+
+
 @entry("uint8[:], uint32[:], int64, uint64[:], uint8[:], uint32[:], int32[:]")
 def known_ids(
     buffer: np.ndarray,  # A buffer (`core.simd`)
@@ -513,7 +517,7 @@ def known_ids(
     keys: np.ndarray,  # Bytes of long spans
     spill: np.ndarray,  # Ids of spans with more than three
     out: np.ndarray,  # int64: receives the ids
-) -> int:  # Number of ids; -1 if a span is new or a separator, or `out` is too short
+) -> int:  # Number of ids; -1: a span is new; -2: one is a separator, or `out` is too short
     "The ids of spans that are all known, for short texts."
     low = np.empty(64, np.uint64)
     high = np.empty(64, np.uint64)
@@ -537,12 +541,10 @@ def known_ids(
         if (slots[h] ^ x) | (slots[h + ONE] ^ y):
             h = slot_of(slots, keys, x, y, h, buffer, a, np.uint64(starts[at + ONE]) - a)
         v, w, n = slots[h + TWO], slots[h + THREE], slots[h + TWO] & np.uint64(255)
-        if (
-            slots[h + ONE] == 0
-            or n > SPILLED
-            or o + FOUR + (w >> np.uint64(32) if n == SPILLED else n) > np.uint64(len(out))
-        ):
-            return np.int64(-1)
+        if slots[h + ONE] == 0:
+            return _NEW
+        if n > SPILLED or o + FOUR + (w >> np.uint64(32) if n == SPILLED else n) > np.uint64(len(out)):
+            return _AS_BLOCK
         if n == SPILLED:
             o += copy_spilled(spill, w, out, o)
         else:
@@ -594,12 +596,14 @@ def short_of(
     def encode_short(data, table):
         bound = getattr(table, "bound", None)
         if bound is None or bound[0] is not table.arrays:
-            bound = table.bound = table.arrays, _bound(coder, table)
-        held, buffer, starts, _, row = table.scratch
-        found = bound[1](data)
+            bound = table.bound = table.arrays, *_bound(coder, table)
+        _, look_up, scan, new = bound
+        found = look_up(data)
+        if found == -1 and new.add(_scanned(data, table, scan)):
+            found = look_up(data)
         if found >= 0:
-            return row[:found].tolist()
-        k = _scanned(data, held, buffer, starts, coder.scanner.scan)
+            return table.scratch[-1][:found].tolist()
+        k, (_, buffer, starts, _, _) = _scanned(data, table, scan), table.scratch
         id_buffer = IdBuffer(len(data))
         encode_spans(buffer, starts, k, table, id_buffer, coder.span_kernel, coder.encode_span)
         return id_buffer.ids().tolist()
@@ -611,16 +615,18 @@ _PADDING = b"\xff" * 128  # As long as the head of a buffer
 
 
 def _bound(coder, table):
-    "The kernels of short texts with the arrays of a table: UTF-8 → what `known_ids` returns."
+    "With the arrays of a table: UTF-8 → what `known_ids` returns; number of bytes → number of spans; and what adds spans."
     try:
         held, buffer, starts, out, _ = table.scratch
     except AttributeError:
         held, buffer, starts, out, _ = _make_scratch(table)
     slots, keys, spill, _ = table.arrays
+    scan = _bound_scan(coder.scanner.scan, buffer, starts)
+    new = NewSpans(buffer, starts, table, coder.span_kernel, coder.encode_span)
     if coder.scanner.kernel_args is not None:
         table_of, gpt2, kind = coder.scanner.kernel_args
-        return known_rows.bind(b"", buffer, starts, slots, keys, spill, out, table_of(), gpt2, kind, at=0)
-    scan = _bound_scan(coder.scanner.scan, buffer, starts)
+        arrays = buffer, starts, slots, keys, spill, out, table_of()
+        return known_rows.bind(b"", *arrays, gpt2, kind, at=0), scan, new
     find = known_ids.bind(buffer, starts, 0, slots, keys, spill, out, at=2)
 
     def look_up(data):
@@ -628,7 +634,7 @@ def _bound(coder, table):
         held[len(_PADDING) : 2 * len(_PADDING) + n] = data + _PADDING
         return find(scan(n))
 
-    return look_up
+    return look_up, scan, new
 
 
 def _bound_scan(scan, buffer, starts):
@@ -639,10 +645,11 @@ def _bound_scan(scan, buffer, starts):
     return lambda n: scan(buffer, n, True, starts)
 
 
-def _scanned(data, held, buffer, starts, scan):
+def _scanned(data, table, scan):
     "Copy a text into the scratch buffers and scan it; the number of its spans."
+    held = table.scratch[0]
     held[len(_PADDING) : 2 * len(_PADDING) + len(data)] = data + _PADDING
-    return scan(buffer, len(data), True, starts)
+    return scan(len(data))
 
 
 def _make_scratch(table):
