@@ -352,7 +352,8 @@ class ByPiece(NamedTuple):
     # A text that contains one of these must be decoded by `decode`
     unless: tuple[str, ...] = ()
     finish: Callable[[str], str] | None = None  # Applied to the whole text at the end
-    # (pieces) → how many at the start have been decoded, and their text; the rest is decoded piece by piece
+    # (pieces) → how many at the start have been decoded, and their text; the rest is decoded piece by piece. It takes
+    # no more pieces once there is text
     opening: Callable[[Iterator[str]], tuple[int, str]] | None = None
 
 # %% ../../nbs/pipeline/06_decoders.ipynb #0df7fd83

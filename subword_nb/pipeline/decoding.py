@@ -390,45 +390,82 @@ class _Parts(dict):
         return self[i]
 
 
+class _ByteParts(_Parts):
+    "Id → its bytes at one position of a row."
+
+    def __missing__(self, i):
+        [part] = self.rule.spell([self.pieces[i]], *self.place)
+        if isinstance(part, int):
+            part = bytes([part])
+        self[i] = part.encode() if isinstance(part, str) else part
+        return self[i]
+
+
+class _Openings(dict):
+    "Id → the text of a row of this one piece; the same text begins every longer row, unless it is empty."
+
+    def __init__(self, pieces, rule):
+        self.pieces, self.rule = pieces, rule
+
+    def __missing__(self, i):
+        _, self[i] = self.rule.opening(iter([self.pieces[i]]))
+        return self[i]
+
+
 def _new_parts(pieces):
-    "The rule of a decoder, and the texts of pieces at the four positions; (None, {}) if the reference is as fast or needed."
+    "A decoder's rule, beginnings of rows, and texts and bytes of pieces at four positions; Nones if the reference is as fast or needed."
     decoder = pieces.decoder
     rule = None if decoder is None or isinstance(decoder, decoders.ByteLevel) else decoder.by_piece()
     if rule is None:
-        return None, {}
-    return rule, {(a, b): _Parts(pieces, rule, a, b) for a in (False, True) for b in (False, True)}
+        return None, None, None, None
+    places = [(a, b) for a in (False, True) for b in (False, True)]
+    texts = {place: _Parts(pieces, rule, *place) for place in places}
+    return rule, _Openings(pieces, rule), texts, {place: _ByteParts(pieces, rule, *place) for place in places}
 
 
 def _short_text(pieces, ids, skip, errors):
     "The text of a few ids."
     if pieces.parts is None:
         pieces.parts = _new_parts(pieces)
-    rule, parts = pieces.parts
+    rule = pieces.parts[0]
     if rule is None:
         return _decoded(pieces, ids, skip, errors)
     given = ids = _ids(ids)
     if skip and not pieces.special.isdisjoint(map(pieces.__getitem__, ids)):
         ids = [i for i in ids if pieces[i] not in pieces.special]
     try:
-        return _tidied(pieces, _joined(pieces, rule, parts, ids))
-    except (TypeError, ValueError):  # such a byte has no text, and a long text is not copied
+        return _tidied(pieces, _joined(pieces, ids))
+    except ValueError:  # bytes that are not UTF-8, for example
         return _decoded(pieces, given, skip, errors)
 
 
-def _joined(pieces, rule, parts, ids):
-    "The text of ids by a rule; a TypeError if the reference has to decode them."
-    n, text = rule.opening(map(pieces.__getitem__, ids)) if rule.opening else (0, "")
-    texts = list(map(parts[False, False].__getitem__, ids[n:]))
-    if rule.depends_on_position and texts:
-        texts[-1] = parts[False, True][ids[-1]]
-        texts[0] = parts[True, len(texts) == 1][ids[0]]
-    joined = "".join(texts)
+def _joined(pieces, ids):
+    "The text of ids by a rule; a ValueError if the reference has to decode them."
+    rule, openings, texts, data = pieces.parts
+    n, text = 0, ""
+    if rule.opening and ids:
+        n, text = 1, openings[ids[0]]
+        if not text:
+            n, text = rule.opening(map(pieces.__getitem__, ids))
+    try:
+        joined = "".join(_at_places(rule, texts, ids[n:]))
+    except TypeError:  # a byte has no text
+        joined = b"".join(_at_places(rule, data, ids[n:])).decode()
     if rule.unless and any(spelling in joined for spelling in rule.unless):
-        raise TypeError("a spelling extends over pieces")
+        raise ValueError("a spelling extends over pieces")
     text += joined
     if len(text) > WORD_SMALL and current().growth < MAX_COPIED_GROWTH:
         raise ValueError("the reference checks how much it grows")
     return rule.finish(text) if rule.finish else text
+
+
+def _at_places(rule, parts, ids):
+    "The part of each id at its position."
+    found = list(map(parts[False, False].__getitem__, ids))
+    if rule.depends_on_position and found:
+        found[-1] = parts[False, True][ids[-1]]
+        found[0] = parts[True, len(found) == 1][ids[0]]
+    return found
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #bb36622e
 def decode_bytes(
