@@ -178,15 +178,25 @@ class SpmModel:
             for text, row in zip(texts, rows, strict=True)
         ]
 
+    def encode_valid(
+        self,
+        text: str | bytes,  # Any text
+    ) -> list[int] | None:  # None: it is not valid Unicode
+        "The ids of a text, by the engine alone."
+        try:
+            return self.tokenizer.encode(text if type(text) is str else str(text, "utf-8"))
+        except ValueError:
+            return None
+
     def encode(
         self,
-        text: str,  # A text
+        text: str,  # As returned by `decoded`
     ) -> list[int]:  # Ids
         "The ids of a text."
-        if not text.isascii() and readable(text) != text:
-            # the normalizer's rules do not see bytes that are not UTF-8
+        ids = self.encode_valid(text)
+        if ids is None:  # the normalizer's rules do not see bytes that are not UTF-8
             return [p.id for p in self.segment(text).pieces]
-        return self.tokenizer.encode(text)
+        return ids
 
     def segment(
         self,
@@ -290,10 +300,10 @@ class SpmModel:
         rows: list,  # Ids or pieces, or lists of them
     ) -> str | list[str] | None:  # The text of each; None: anything but lists of known ids or of known pieces
         "The text of ids or pieces, or of rows of them, by the engine."
-        kinds = set(map(type, rows))
         try:
-            if kinds == {int}:
-                return self.tokenizer.decode(rows)
+            if rows and type(rows[0]) is int:
+                return self.tokenizer.decode(rows)  # which checks the others
+            kinds = set(map(type, rows))
             if kinds == {str}:
                 return self.tokenizer.decode([self.ids[piece] for piece in rows])
             if kinds == {list} and any(rows):

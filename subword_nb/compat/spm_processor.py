@@ -382,7 +382,9 @@ class SentencePieceProcessor:
             unsampled = enable_sampling is nbest_size is alpha is None
             if unchanged and unsampled and num_threads is thread_pool is return_type is return_bytes is None:
                 if out_type is None or out_type is int:
-                    return self._model.encode(decoded(input))
+                    ids = self._model.encode_valid(input)
+                    if ids is not None:
+                        return ids
         kind = _checked_type(out_type, return_type, self._out_type)
         if return_bytes is not None and kind != "offset_mapping":
             raise ValueError("return_bytes is only for return_type='offset_mapping'; leave it out")
@@ -834,7 +836,7 @@ class SentencePieceProcessor:
         return_bytes: bool | None = None,  # Offset mappings in bytes
     ) -> Any:  # The text; for a batch, a list
         "The text of ids or of pieces."
-        kind = _checked_type(out_type, return_type, str)
+        kind = str if out_type is return_type is None else _checked_type(out_type, return_type, str)
         if return_bytes is not None and kind != "offset_mapping":
             raise ValueError("return_bytes is only for return_type='offset_mapping'; leave it out")
         if not (num_threads is thread_pool is None and self._num_threads == -1):
