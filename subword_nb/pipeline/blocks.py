@@ -531,6 +531,7 @@ class SpanCoder(NamedTuple):
     encode_span: Callable  # bytes of a span → its ids
     # For each run, makes the function that rescores spans before ids are written, see `core.span_cache`
     rescore_float32: Callable | None = None
+    scores: Any = None  # With it: the score of each id, float64
     # (a long span, uint8; sums=those of the rescoring, or None) → its ids in pieces, or None: `encode_span` encodes it
     long_span: Callable | None = None
 

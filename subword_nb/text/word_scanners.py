@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['WORD', 'SPACE', 'ALONE', 'OTHER', 'ONE', 'ALL', 'LAST', 'BLOCK', 'NONE', 'TWO', 'THREE', 'SAME', 'GONE', 'SPACED',
-           'CONTEXTUAL', 'CHANGED', 'word_classes', 'word_starts_ref', 'class_scanner', 'whitespace_scanner',
-           'space_scanner', 'safe_scanner', 'CharMap', 'char_steps', 'code_points', 'char_map', 'splitter_classes',
-           'bert_scanner', 'split_scanner']
+           'CONTEXTUAL', 'CHANGED', 'word_classes', 'word_starts_ref', 'scan_words', 'class_scanner',
+           'whitespace_scanner', 'space_scanner', 'safe_scanner', 'CharMap', 'char_steps', 'code_points', 'char_map',
+           'splitter_classes', 'bert_scanner', 'split_scanner']
 
 # %% ../../nbs/text/14_word_scanners.ipynb #c5ba1fe2
 import re
@@ -156,7 +156,16 @@ def _put_starts(starts, k, mask, i):
 
 # %% ../../nbs/text/14_word_scanners.ipynb #ebc4a859
 @entry("uint8[:,:], uint16[:], uint8[:], uint32[:], uint8[:], int64, bool, uint32[:]")
-def _scan_words(ranges, pages, flat, alike, buffer, n, last, starts):
+def scan_words(
+    ranges: np.ndarray,  # (ranges, 3): first and last byte and class of ASCII, as of `class_scanner`, like the next three
+    pages: np.ndarray,  # First stage of the table of classes
+    flat: np.ndarray,  # Its second stage
+    alike: np.ndarray,  # Two options, and the characters that represent others
+    buffer: np.ndarray,  # As for `Scanner`, like the next three
+    n: int,  # Number of bytes
+    last: bool,  # Does the text end here?
+    starts: np.ndarray,  # Receives the starts
+) -> int:  # Number of words
     "The starts of all words; see `Scanner`."
     if alike[0]:
         _lower_ascii(buffer, n)
@@ -235,7 +244,7 @@ def _scanner_of(name, tables):
     if spaces:
         others = [b for b in range(128) if b not in spaces]
         fresh = _byte_class(others) + b"(?=" + _byte_class(spaces) + b")"
-    return Scanner(name, partial(_scan_words, *tables), fresh)
+    return Scanner(name, partial(scan_words, *tables), fresh)
 
 # %% ../../nbs/text/14_word_scanners.ipynb #2dd2dd77
 def whitespace_scanner(
