@@ -263,7 +263,7 @@ class Encoder(Compiled):
         allowed: Collection[str],  # The special tokens that are found; other added tokens always are
     ):
         super().__init__(parts, allowed)
-        self.seen = 0  # Characters of single texts that were long, but encoded without kernels
+        self.seen = 0  # Characters of single texts that were encoded without kernels
         self.quick: Callable = self._first_quick  # text → ids, or None where another path serves it
         self._quick_has_kernels = False
         self._bulk: BulkTier | None = None
@@ -350,15 +350,10 @@ class Encoder(Compiled):
         "The ids of one text, or of a pair."
         if pair is None and isinstance(text, (str, bytes)) and len(text) < SIZES.general_chars:
             if not self.uses_kernels(len(text)):
+                self._load_after(len(text))
                 return general_ids(self, text, **options)
         size = _size([text] if pair is None else [text, pair])
-        in_bulk = self.uses_kernels(size)
-        if not in_bulk and size >= SIZES.general_chars:
-            self.seen += size
-            if self.seen >= SIZES.bulk:
-                self.seen = 0
-                in_bulk = self.load_kernels() and self.uses_kernels(size)
-        if not in_bulk:
+        if not self.uses_kernels(size) and not (self._load_after(size) and self.uses_kernels(size)):
             return general_ids(self, text, pair, **options)
         seconds = None if pair is None else [refuse_option(pair)]
         ids = self.encode_batch([text], seconds, **options).ids
@@ -482,6 +477,14 @@ class Encoder(Compiled):
         _loaded["kernels"] = True
         if not self._quick_has_kernels:
             self.quick, self._quick_has_kernels = choose_fast_path(self, bulk=self.bulk), True
+
+    def _load_after(self, size):
+        "Count a text that is encoded without kernels; load them if all such texts would have made up for it."
+        self.seen += size
+        if self.seen < SIZES.library or not _are_near(self.seen):
+            return False
+        self.seen = 0
+        return self.load_kernels()
 
     def load_kernels(self) -> bool:  # True: they are in memory
         "Load the kernels now, unless they would have to be compiled first."

@@ -663,7 +663,7 @@ def test_single_texts_that_are_long_together_load_the_kernels(monkeypatch):
     tok = next(small_tokenizers())
     tok.encode("low light " * (blocks.SIZES.bulk // 10 + 1))  # so that nothing has to be compiled
     new = Tokenizer(**tok.parts._asdict())
-    monkeypatch.setattr(blocks.SIZES, "bulk", 10_000)
+    monkeypatch.setattr(blocks.SIZES, "library", 10_000)
     encoder, threads = encoder_of(new), threading.active_count()
     text, quick = "low light " * 110, []
     for _ in range(11):
@@ -671,6 +671,18 @@ def test_single_texts_that_are_long_together_load_the_kernels(monkeypatch):
         quick.append(encoder.quick(text) is not None)
     assert quick == [False] * 9 + [True] * 2
     assert threading.active_count() == threads
+
+
+def test_many_short_texts_load_the_kernels(monkeypatch):
+    "Where Python has no fast path of its own, as with a normalizer."
+    tok = next(t for t in small_tokenizers() if t.normalizer is not None and encoder_of(t).load_kernels())
+    new = Tokenizer(**tok.parts._asdict())
+    monkeypatch.setattr(blocks.SIZES, "library", 1000)
+    quick = []
+    for _ in range(11):
+        assert new.encode("low light " * 11) == encode_general(new, "low light " * 11)
+        quick.append(encoder_of(new).quick("low light " * 11) is not None)
+    assert quick == [False] * 9 + [True] * 2
 
 
 def test_many_empty_texts_are_encoded_in_bulk(monkeypatch):
