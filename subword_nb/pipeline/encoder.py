@@ -121,6 +121,10 @@ def _no_fast_path(text):
     "The fast path of a tokenizer that has none: it leaves every text to another one."
 
 
+def _uncounted(size):
+    "Called where nothing follows from the lengths of texts."
+
+
 def fast_path(
     ids_of: Callable,  # Text without added tokens → ids
     prefix_ids: list,  # Special ids before those of a text
@@ -130,6 +134,7 @@ def fast_path(
     size: int = SIZES.general_chars,  # Texts of at least this many characters take another path
     model: Any = _WITHOUT_DROPOUT,  # While it has dropout, every text takes another path
     otherwise: Callable = _no_fast_path,  # The other path: text → ids, or None
+    count: Callable = _uncounted,  # Called with the length of each text that kernels would encode in less time
 ) -> Callable:  # text → ids, or what `otherwise` returns
     "The fast path for short texts, for the GPT patterns."
     invalid = re.compile("|".join([r"[\ud800-\udfff]", *map(re.escape, sorted(heads))])).search
@@ -138,8 +143,11 @@ def fast_path(
     framed = bool(prefix_ids or suffix_ids)
 
     def encode_short(text):
-        if len(text) >= size or model.dropout:
+        n = len(text)
+        if n >= size or model.dropout:
             return otherwise(text)
+        if n >= SIZES.fast_chars:
+            count(n)
         try:
             if "  " in text and ("   " in text or text[-2:] == "  "):
                 raise KeyError
@@ -171,7 +179,8 @@ def _python_fast_path(c, around, otherwise):
         return [i for raw in raws for i in known[raw]]
 
     heads = {t[0] for t in c.ids}
-    return fast_path(ids_of, *around, heads, size=size, model=parts.model, otherwise=otherwise)
+    options = {"size": size, "model": parts.model, "otherwise": otherwise, "count": c.load_after}
+    return fast_path(ids_of, *around, heads, **options)
 
 
 def choose_fast_path(
@@ -350,10 +359,10 @@ class Encoder(Compiled):
         "The ids of one text, or of a pair."
         if pair is None and isinstance(text, (str, bytes)) and len(text) < SIZES.general_chars:
             if not self.uses_kernels(len(text)):
-                self._load_after(len(text))
+                self.load_after(len(text))
                 return general_ids(self, text, **options)
         size = _size([text] if pair is None else [text, pair])
-        if not self.uses_kernels(size) and not (self._load_after(size) and self.uses_kernels(size)):
+        if not self.uses_kernels(size) and not (self.load_after(size) and self.uses_kernels(size)):
             return general_ids(self, text, pair, **options)
         seconds = None if pair is None else [refuse_option(pair)]
         ids = self.encode_batch([text], seconds, **options).ids
@@ -478,8 +487,13 @@ class Encoder(Compiled):
         if not self._quick_has_kernels:
             self.quick, self._quick_has_kernels = choose_fast_path(self, bulk=self.bulk), True
 
-    def _load_after(self, size):
+    def load_after(
+        self,
+        size: int,  # Characters that are encoded without kernels
+    ) -> bool:  # True: the kernels are in memory now
         "Count a text that is encoded without kernels; load them if all such texts would have made up for it."
+        if self._quick_has_kernels:
+            return False
         self.seen += size
         if self.seen < SIZES.library or not _are_near(self.seen):
             return False

@@ -685,6 +685,20 @@ def test_many_short_texts_load_the_kernels(monkeypatch):
     assert quick == [False] * 9 + [True] * 2
 
 
+def test_many_texts_of_the_fast_path_load_the_kernels(monkeypatch):
+    "Texts that the fast path in Python encodes count if kernels encode them in less time."
+    tok = next(t for t in small_tokenizers() if t.normalizer is None and encoder_of(t).load_kernels())
+    monkeypatch.setattr(blocks.SIZES, "library", 1000)
+    for text, expected in (("low light", [False] * 200), ("low light " * 11, [False] * 9 + [True] * 2)):
+        new = Tokenizer(**tok.parts._asdict())
+        new.encode("")
+        python, changed = encoder_of(new).quick, []
+        for _ in expected:
+            assert new.encode(text) == encode_general(new, text)
+            changed.append(encoder_of(new).quick is not python)
+        assert changed == expected
+
+
 def test_many_empty_texts_are_encoded_in_bulk(monkeypatch):
     tok = next(small_tokenizers())
     tok.encode("low light " * (blocks.SIZES.bulk // 10 + 1))
