@@ -184,7 +184,7 @@ class SpmModel:
     ) -> list[int] | None:  # None: it is not valid Unicode
         "The ids of a text, by the engine alone."
         try:
-            return self.tokenizer.encode(text if type(text) is str else str(text, "utf-8"))
+            return self.tokenizer.encode(text if isinstance(text, str) else str(text, "utf-8"))
         except ValueError:
             return None
 

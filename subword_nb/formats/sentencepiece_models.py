@@ -764,7 +764,7 @@ def merges_of(
     found = Merges([], [], [])
     spare, special = model._spare, set(model.user_defined)
     ranks = {p: model._ranks[i] for p, i in model._mergeable.items() if len(p) > 1}
-    order = sorted(ranks, key=ranks.get)
+    order = sorted(ranks, key=ranks.__getitem__)
     twice = {a for a, b in pairwise(map(ranks.get, order)) if a == b}
     for piece in order:
         parts = _merged(model, piece, longest=len(piece) - 1)
