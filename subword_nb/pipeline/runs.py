@@ -640,9 +640,7 @@ def short_kernel(
 # %% ../../nbs/pipeline/09_runs.ipynb #08c0cdcd
 def short_of(
     coder: SpanCoder,  # How to encode
-) -> (
-    Callable
-):  # (UTF-8 with its dummy prefix, at most `SIZES.scratch_bytes` bytes; a `SpanTable`) → ids, or None
+) -> Callable:  # (UTF-8 with its dummy prefix, a `SpanTable`) → ids; None: the general path
     "The function that encodes short texts."
 
     def encode_short(data, table):
