@@ -132,7 +132,10 @@ class _Timed:
     "A pattern of `regex` whose searches end in time."
 
     def __init__(self, name, source):
+        from subword_nb.text.regex_cost import seconds_for, too_slow
+
         self.name, self.source = name, source
+        self.seconds_for, self.too_slow = seconds_for, too_slow
         try:
             re.compile(source)  # report most errors of the pattern at once
         except (re.error, RecursionError):
@@ -157,12 +160,10 @@ class _Timed:
             ) from None
 
     def _run(self, method, text, *place):
-        from subword_nb.text.regex_cost import seconds_for, too_slow
-
         try:
-            return getattr(self.compiled, method)(text, *place, timeout=seconds_for(len(text)))
+            return getattr(self.compiled, method)(text, *place, timeout=self.seconds_for(len(text)))
         except TimeoutError:
-            raise too_slow(self.name, len(text)) from None
+            raise self.too_slow(self.name, len(text)) from None
 
     def findall(self, text):
         return self._run("findall", text)
@@ -174,13 +175,11 @@ class _Timed:
         return self._run("search", text, pos)
 
     def finditer(self, text):
-        from subword_nb.text.regex_cost import too_slow
-
         found = self._run("finditer", text)
         try:
             yield from found
         except TimeoutError:
-            raise too_slow(self.name, len(text)) from None
+            raise self.too_slow(self.name, len(text)) from None
 
 
 def _is_known(pattern):
