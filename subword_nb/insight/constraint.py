@@ -178,11 +178,10 @@ def allow_ids(
     "Walk the trie and the automaton together."
     states = np.empty(longest + 1, np.int64)  # after each node of the path
     states[0] = state
-    starts, ends = (
-        np.empty(len(ids) + 2, np.int32),
-        np.empty(len(ids) + 2, np.int32),
-    )  # runs of allowed pieces
-    starts[0], ends[0] = 0, place[0]  # pieces without bytes, which change nothing
+    # runs of allowed pieces; the first are those without bytes, which change nothing
+    starts = np.empty(len(ids) + 2, np.int32)
+    ends = np.empty(len(ids) + 2, np.int32)
+    starts[0], ends[0] = 0, place[0]
     n, total = 1, place[0]
     i, seen = 0, 0
     while i < len(byte):

@@ -316,9 +316,8 @@ def _spelled_rows(pieces, rows, skip, errors):
     lost = {"run": errors, "byte": f"{errors}_bytes" if errors != "strict" else errors, "decode": "keep"}[
         rule.lost
     ]
-    if (
-        lost == "ignore" and rule.depends_on_position
-    ):  # a run that is left out does not count as the first piece
+    # a run that is left out does not count as the first piece
+    if lost == "ignore" and rule.depends_on_position:
         lost = "strict"
     try:
         opened = _opened(pieces, rule, rows, firsts, skip)
