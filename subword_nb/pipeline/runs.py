@@ -33,7 +33,9 @@ from subword_nb.core.simd import (
 from subword_nb.core.span_cache import (
     EIGHT,
     FOUR,
+    HIGH_AT,
     ONE,
+    PLACE_AT,
     SPILLED,
     THREE,
     TWO,
@@ -526,9 +528,7 @@ def known_ids(
     scores: np.ndarray | None,  # Of a `SpanCoder`
 ) -> int:  # Number of ids; -1: a span is new; -2: the text must be encoded as a block
     "The ids of spans that are all known, for short texts."
-    low = np.empty(64, np.uint64)
-    high = np.empty(64, np.uint64)
-    place = np.empty(64, np.uint64)
+    found = np.empty(192, np.uint64)
     o, total = np.uint64(0), 0.0
     for s in range(k):
         i, at, a = np.uint64(s) & np.uint64(63), np.uint64(s), np.uint64(starts[s])
@@ -540,11 +540,9 @@ def known_ids(
                 min(at + np.uint64(64), np.uint64(k)),
                 slots,
                 np.uint64(66) - trailing_zeros(np.uint64(len(slots))),
-                low,
-                high,
-                place,
+                found,
             )
-        h, x, y = place[i], low[i], high[i]
+        h, x, y = found[i + PLACE_AT], found[i], found[i + HIGH_AT]
         if (slots[h] ^ x) | (slots[h + ONE] ^ y):
             h = slot_of(slots, keys, x, y, h, buffer, a, np.uint64(starts[at + ONE]) - a)
         v, w, n = slots[h + TWO], slots[h + THREE], slots[h + TWO] & np.uint64(255)

@@ -28,10 +28,12 @@ from subword_nb.core.simd import (
     trailing_zeros,
 )
 from subword_nb.core.span_cache import (
+    HIGH_AT,
     LONG,
     MIX1,
     MIX2,
     ONE,
+    PLACE_AT,
     THREE,
     TWO,
     keep_key,
@@ -60,15 +62,16 @@ def count_spans_ref(
 )
 def _count(buffer, starts, j, k, slots, keys, count, place, more, places):
     "Count spans j to k - 1, more[j] of each at places[j], if any; returns the first that does not fit."
-    low, high, at = np.empty(64, np.uint64), np.empty(64, np.uint64), np.empty(64, np.uint64)
+    found = np.empty(192, np.uint64)
     j, k, head = np.uint64(j), np.uint64(k), np.uint64(starts[0])
     given = len(more) > 0
     limit = len(slots) * 5 // 32
     while j < k:
         first, end = j, min(j + np.uint64(64), k)
-        keys_of(buffer, starts, j, end, slots, np.uint64(count[3]), low, high, at)
+        keys_of(buffer, starts, j, end, slots, np.uint64(count[3]), found)
         while j < end:
-            h, x, y = at[j - first], low[j - first], high[j - first]
+            i = j - first
+            h, x, y = found[i + PLACE_AT], found[i], found[i + HIGH_AT]
             if (slots[h] ^ x) | (slots[h + ONE] ^ y):
                 a = np.uint64(starts[j])
                 n = np.uint64(starts[j + ONE]) - a
