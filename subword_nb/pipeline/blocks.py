@@ -118,10 +118,9 @@ def blocks_of(
     if separators is None:
         separators = []
     for a, b in groups_of(work.texts, SIZES.block):
-        if a:
-            separators.append(-1)
         if b - a == 1 and len(work.texts[a]) > SIZES.block:
             if a:
+                separators.append(-1)
                 yield b"\xff"
             blocks = _without_forbidden(_blocks_of_part(work.texts[a]), forbidden)
             yield from split_on_added_tokens(
@@ -129,18 +128,20 @@ def blocks_of(
             )
             continue
         data = [t.encode() if t.__class__ is str else t for t in work.texts[a:b]]
+        begins = opens[a:b]
+        if a:  # the block begins with the separator after the texts before
+            data.insert(0, b"")
+            begins.insert(0, None)
         joined = b"\xff".join(data)
         found = None
         if matcher and (len(joined) >= _LONG or matcher.may_occur_in(joined)):
             found = matcher.find(joined)
         if found and len(found.ids):
-            joined, _ = _separated(joined, found, opens[a:b], dummy_prefix, separators)
+            joined, _ = _separated(joined, found, begins, dummy_prefix, separators)
         else:
-            separators.extend([-1] * (b - a - 1))
+            separators.extend([-1] * (len(data) - 1))
             if dummy_prefix:
-                joined = b"\xff".join(dummy_prefix.added_to(data, opens[a:b]))
-        if a:
-            yield b"\xff"
+                joined = b"\xff".join(dummy_prefix.added_to(data, begins))
         yield from _without_forbidden([joined], forbidden)
 
 # %% ../../nbs/pipeline/08_blocks.ipynb #5a1c3b1c
