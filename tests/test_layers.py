@@ -24,6 +24,7 @@ MAY_NEED_NUMPY = {
     "text.word_scanners",
     "core.span_cache",
     "core.spelling_finder",
+    "core.string_utf8",
     "core.spellings",
     "bpe.event_kernels",
     "bpe.merge_kernels",

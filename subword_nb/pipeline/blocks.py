@@ -29,9 +29,14 @@ def utf8_blocks(
     *,
     start: int = 0,  # First character
     stop: int | None = None,  # One past the last character; None: the end
-) -> Iterator[bytes]:  # Blocks of `SIZES.block` bytes, or a few more, that end with whole characters
+) -> Iterator[bytes | memoryview]:  # Blocks of whole characters, of `SIZES.block` bytes or a few more
     "A part of a text in UTF-8; a lone surrogate raises UnicodeEncodeError, as in `str.encode`."
+    from subword_nb.core.string_utf8 import readable, utf8_blocks_of
+
     stop = len(text) if stop is None else stop
+    if text.__class__ is str and stop - start > SIZES.encoded and readable():
+        yield from utf8_blocks_of(text, start=start, stop=stop, size=SIZES.block)
+        return
     slices, size, step = [], 0, min(SIZES.encoded, SIZES.block)
     for a in range(start, stop, step):
         slices.append(text[a : min(a + step, stop)].encode())
