@@ -40,8 +40,6 @@ ABSENT = {
     "ParityBpeTrainer.show_progress": "options are arguments",
     "ParityBpeTrainer.total_symbols": "options are arguments",
     "ParityBpeTrainer.window_size": "options are arguments",
-    "EncodingVisualizer.consecutive_chars_to_html": "a step of drawing another way",
-    "EncodingVisualizer.unk_token_regex": "a step of drawing another way",
     "BatchEncoding.__setstate__": "pickled without it",
 }
 OTHER = {

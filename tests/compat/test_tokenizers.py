@@ -11,6 +11,7 @@ import subprocess
 import sys
 import types
 import warnings
+from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -1062,3 +1063,62 @@ def test_published_tokenizers(theirs, shared_file, name):
         assert columns(b.encode(x, y)) == columns(a.encode(x, y)), (x, y)
         ids = a.encode(x).ids
         assert b.decode(ids) == a.decode(ids)
+
+
+class Elements(HTMLParser):
+    "The elements of the drawn text, in order, with their attributes and their content."
+
+    def __init__(self, page):
+        super().__init__()
+        self.found = []
+        self.feed(page[page.index("<body>") :])
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, sorted(attrs)))
+
+    def handle_endtag(self, tag):
+        self.found.append(tag)
+
+    def handle_data(self, data):
+        if self.found and self.found[-1][0] == "span":
+            self.found.append(data)
+
+
+@pytest.mark.peers
+def test_texts_are_drawn_with_the_same_elements(theirs):
+    library = importlib.import_module("tokenizers.tools.visualizer")
+    rng = fresh("drawn")
+    trained = theirs.ByteLevelBPETokenizer()
+    trained.train_from_iterator(CORPUS, vocab_size=280, special_tokens=["<unk>", "punk"], show_progress=False)
+    words = theirs.Tokenizer(theirs.models.WordLevel({"hug": 0, "[UNK]": 1, "pug": 2}, "[UNK]"))
+    words.pre_tokenizer = theirs.pre_tokenizers.Whitespace()
+    for tok in (trained._tokenizer, words):
+        a = library.EncodingVisualizer(tok, False, lambda a: library.Annotation(*a))
+        b = face.tools.EncodingVisualizer(
+            face.Tokenizer.from_str(tok.to_str()), False, lambda a: face.tools.Annotation(*a)
+        )
+        for _ in range(max(TEXTS // 2, 1)):
+            text = "".join(rng.choices(["hug", "pun", " ", "<unk>", "é", "你", "&", '"', "punk", "\n"], k=6))
+            marked = []
+            for label in rng.choices("xyz", k=rng.randrange(3)):
+                start = rng.randrange(-2, len(text))
+                marked.append((start, rng.randint(start, len(text)), label))
+            assert Elements(b(text, marked)).found == Elements(a(text, marked)).found, (text, marked)
+        with pytest.raises(IndexError):
+            a("hug", [(0, 4, "x")])
+        with pytest.raises(IndexError):
+            b("hug", [(0, 4, "x")])
+
+
+@pytest.mark.peers
+def test_an_element_is_drawn_alone(theirs):
+    library = importlib.import_module("tokenizers.tools.visualizer")
+    encoding = types.SimpleNamespace(tokens=["hug", "[CLS]", "a-OOV-b"])
+    for position, tokens in [(None, [1]), (0, []), (0, [0]), (1, [1, 2]), (0, [2])]:
+        found = []
+        for module in (library, face.tools):
+            state = module.CharState(position)
+            state.tokens = tokens
+            html = module.EncodingVisualizer.consecutive_chars_to_html([state], "a<", encoding)
+            found.append(Elements("<body>" + html).found)
+        assert found[0] == found[1], (position, tokens)
