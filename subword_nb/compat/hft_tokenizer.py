@@ -206,6 +206,7 @@ class PreTrainedTokenizerFast:
         self.init_inputs: tuple = ()  # there are no positional arguments
         self.init_kwargs = copy.deepcopy({k: v for k, v in kwargs.items() if k != "added_tokens_decoder"})
         self.deprecation_warnings: dict[str, bool] = {}
+        self.files_loaded: list[str] = kwargs.get("files_loaded", [])
         self._take_settings(kwargs)
         self._take_names(kwargs)
         self.SPECIAL_TOKENS_ATTRIBUTES = self._named.names

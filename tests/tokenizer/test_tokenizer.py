@@ -1,5 +1,6 @@
 """The tokenizer as its users meet it: real files, peers' libraries, every kind of text, crashes."""
 
+import asyncio
 import copy
 import importlib
 import inspect
@@ -10,6 +11,7 @@ import random
 import shutil
 import subprocess
 import sys
+from ast import PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 import pytest
 
@@ -399,7 +401,7 @@ def test_names_of_other_libraries_are_told_what_to_write(small):
             message = str(said.value)
             assert name in message and library in message and instead in message
             assert not hasattr(small, name)
-            assert ("subword_nb.compat." in message) == (library in COMPATIBLE)
+            assert f"subword_nb.compat.{library}" in message or library not in COMPATIBLE
             if library in COMPATIBLE:
                 module, face_name = COMPATIBLE[library]
                 assert module in message
@@ -409,33 +411,91 @@ def test_names_of_other_libraries_are_told_what_to_write(small):
                 assert hasattr(face, name) or f"self.{name} =" in inspect.getsource(face), name
 
 
-def test_what_is_advised_runs(small, tmp_path):
+def test_names_that_only_a_face_has_name_it(small):
+    from subword_nb.tokenizer.tokenizer import ONLY_COMPATIBLE
+
+    for library, names in ONLY_COMPATIBLE.items():
+        module, face_name = COMPATIBLE[library]
+        face = getattr(importlib.import_module(module), face_name)
+        for name in names:
+            with pytest.raises(AttributeError, match=f"{name}.*use {module}"):
+                getattr(small, name)
+            assert hasattr(face(tokenizer_object=small) if library == "transformers" else face, name), name
+
+
+def test_the_class_gives_the_same_advice():
+    with pytest.raises(AttributeError, match=r"write Tokenizer.load\(path\)"):
+        Tokenizer.from_pretrained("gpt2")
+    with pytest.raises(AttributeError, match="type object 'Tokenizer' has no attribute 'encod'"):
+        _ = Tokenizer.encod
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("library", COMPATIBLE)
+def test_every_public_name_of_the_library_has_advice(small, library):
+    "Methods, properties and attributes of the installed class, in both spellings of SentencePiece."
+    module = pytest.importorskip(library)
+    if library == "tiktoken":
+        theirs = small.to_tiktoken()
+    elif library == "tokenizers":
+        theirs = module.Tokenizer(module.models.BPE())
+    elif library == "sentencepiece":
+        theirs = module.SentencePieceProcessor()
+    else:
+        empty = pytest.importorskip("tokenizers").Tokenizer(
+            importlib.import_module("tokenizers").models.BPE()
+        )
+        theirs = module.PreTrainedTokenizerFast(tokenizer_object=empty)
+    names = {name for name in {*dir(theirs), *vars(type(theirs))} if name[0] != "_" and name != "this"}
+    assert len(names) > 20
+    for name in sorted(names):
+        if not hasattr(small, name):
+            with pytest.raises(AttributeError, match=f"{name!r} is a name of "):
+                getattr(small, name)
+
+
+def test_what_is_advised_runs(small, tmp_path, monkeypatch):
     "Every piece of advice that is an expression has a value."
+    import subword_nb.compat.transformers as face
     from subword_nb.pipeline.encoding import Padding, TokenizerConfig, Truncation
     from subword_nb.pipeline.processors import TemplateProcessing
     from subword_nb.tokenizer.tokenizer import OTHER_NAMES
 
+    monkeypatch.chdir(tmp_path)
+    uploads = []
+    monkeypatch.setattr(face.PreTrainedTokenizerFast, "push_to_hub", lambda self, name: uploads.append(name))
     texts = ["the low light", "lower"]
     unigram = Tokenizer.train(
         COURSE_CORPUS,
         algorithm="unigram",
         vocab_size=60,
+        pre_tokenizer="metaspace",
         special_tokens=["<s>", "</s>", "[CLS]", "[SEP]", "[MASK]", "<|endoftext|>"],
     )
     unigram.post_processor = TemplateProcessing("<s> $A", special_tokens=[("<s>", unigram.piece2id["<s>"])])
+    unigram.save("saved.json")
     piece = unigram.id2piece[-1]
-    for names in OTHER_NAMES.values():
-        for instead in names.values():
-            if instead.startswith(("its spelling", "tok.save", "Tokenizer.train", "tok.train_new")):
+    for library, names in OTHER_NAMES.items():
+        for name, instead in names.items():
+            if instead.startswith("its spelling"):
                 continue
-            tok = pickle.loads(pickle.dumps(unigram))
-            tok.padding, tok.truncation = Padding(), Truncation()
-            tok.config = TokenizerConfig(chat_templates={"default": "{{ messages[0].content }}"})
+            if "patch_transformers" in instead or name == "to_transformers":
+                continue  # these need the installed transformers
+            tok = small if "to_tiktoken" in instead else pickle.loads(pickle.dumps(unigram))
+            if tok is not small:
+                tok.padding, tok.truncation = Padding(), Truncation()
+                tok.normalizer = "nfc" if name == "normalize" else tok.normalizer
+                tok.config = TokenizerConfig(chat_templates={"default": "{{ messages[0].content }}"})
             scope = {
+                "asyncio": asyncio,
                 "tok": tok,
                 "Tokenizer": Tokenizer,
                 "Padding": Padding,
                 "Truncation": Truncation,
+                "PreTrainedTokenizerFast": face.PreTrainedTokenizerFast,
+                "name": "org/name",
+                "path": "saved.json",
+                "rows": [{"input_ids": [3]}, {"input_ids": [3, 4]}],
                 "text": texts[0],
                 "texts": texts,
                 "messages": [{"role": "user", "content": texts[0]}],
@@ -448,7 +508,25 @@ def test_what_is_advised_runs(small, tmp_path):
                 "paired": False,
                 "max_length": 8,
             }
-            exec(instead.replace("…", ""), scope)
+            code = compile(instead.replace("…", ""), f"{library} {name}", "exec", PyCF_ALLOW_TOP_LEVEL_AWAIT)
+            waiting = eval(code, scope)
+            if inspect.iscoroutine(waiting):
+                asyncio.run(waiting)
+    assert uploads == ["org/name"]
+
+
+@pytest.mark.peers
+def test_the_bridges_that_are_advised_run(small):
+    pytest.importorskip("transformers")
+    import subword_nb
+    import subword_nb.compat
+    from subword_nb.compat.transformers import PreTrainedTokenizerFast
+    from subword_nb.tokenizer.tokenizer import OTHER_NAMES
+
+    scope = {"tok": small, "PreTrainedTokenizerFast": PreTrainedTokenizerFast, "subword_nb": subword_nb}
+    advice = OTHER_NAMES["subword_nb.compat.transformers"]
+    assert eval(advice["to_transformers"], scope).encode("Hugging") == small.encode("Hugging")
+    eval(advice["patch_transformers"], scope).close()
 
 
 def test_other_missing_names_are_the_usual_error(small):
