@@ -258,6 +258,111 @@ def test_errors_are_of_the_same_kind(both):
         assert given == wanted, (name, args, options)
 
 
+ODD = [
+    *(
+        None,
+        0,
+        1,
+        -1,
+        1.5,
+        -1.0,
+        math.inf,
+        True,
+        False,
+        "",
+        "a",
+        b"",
+        b"ab",
+        [],
+        (),
+        ["a"],
+        [1],
+        1 << 31,
+        1 << 40,
+    ),
+    *(
+        {1},
+        int,
+        object(),
+        np.int64(3),
+        np.array([1, 2]),
+        np.array(["a", "b"]),
+        np.array(5),
+        bytearray(b"ab"),
+        "numpy",
+    ),
+]
+INPUTS = [
+    "hug the pug",
+    b"hug",
+    "",
+    "a\ud800",
+    ["hug", "pug"],
+    [b"hug"],
+    [],
+    ["hug", 1],
+    ["a\ud800"],
+    3,
+    None,
+    ("a",),
+    {},
+]
+OPTIONS = (
+    "add_bos",
+    "add_eos",
+    "reverse",
+    "emit_unk_piece",
+    "num_threads",
+    "nbest_size",
+    "alpha",
+    "out_type",
+    "return_type",
+)
+
+
+def called(library, made, name, argument, options):
+    "The result of a method of a new processor."
+    return getattr(library.SentencePieceProcessor(**made), name)(argument, **options)
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("has_model", [True, False])
+def test_odd_arguments_have_the_same_result_or_error(unigram, peer, has_model):
+    "Options of the constructor and of each call, with values of every type."
+    rng = fresh("odd", has_model)
+    names = "encode encode_as_ids encode_as_pieces encode_as_numpy encode_as_offset_mapping nbest_encode nbest_encode_as_ids"
+    names += " nbest_encode_as_pieces parallel_encode parallel_encode_as_ids decode decode_ids decode_pieces id_to_piece"
+    names += " get_score is_byte is_unused"
+    given = {"model_proto": unigram.serialized_model_proto()} if has_model else {}
+    for _ in range(5 * TEXTS):
+        name = rng.choice(names.split())
+        made = {option: rng.choice(ODD) for option in rng.sample(OPTIONS[:5], rng.choice([0, 0, 1]))}
+        call = {option: rng.choice(ODD) for option in rng.sample(OPTIONS, rng.choice([0, 1, 1, 2]))}
+        if name.startswith("parallel"):
+            call |= {"chunk_len": rng.choice([1, 5, None, 0, 1.5, 1 << 40])}
+        if name.startswith("nbest") and has_model:
+            call |= {"nbest_size": rng.choice([1, 0, -1, -1.0, None, 1.5, 513, "2", 1 << 40])}  # no ties
+        if name.split("_")[0] not in ("encode", "nbest", "parallel", "decode"):
+            call = {}
+        for options in (made, call):  # the other library would start as many threads
+            if type(options.get("num_threads")) is int and options["num_threads"] > 2:
+                options["num_threads"] = 2
+        argument = rng.choice(ODD if name.startswith(("decode", "id", "get", "is")) else INPUTS)
+        if (
+            name.startswith("parallel")
+            and isinstance(argument, list)
+            and argument not in (["hug", "pug"], [])
+        ):
+            continue  # here invalid elements are found first
+        if name.startswith("decode") and not isinstance(argument, (int, str, bytes, list, tuple)):
+            call = {}  # which of two errors is found first depends on the type
+        mine, theirs = (said(called, lib, given | made, name, argument, call) for lib in (spm, peer))
+        if isinstance(theirs, type) or isinstance(mine, type):
+            assert mine is theirs, (name, argument, made, call)
+        else:
+            np.testing.assert_equal(mine, theirs, err_msg=str((name, argument, made, call)))
+
+
 @pytest.mark.peers
 @pytest.mark.parametrize("given", [b"garbage", b"", "/no/such/file.model", "/"])
 def test_models_that_cannot_be_loaded(peer, given):
