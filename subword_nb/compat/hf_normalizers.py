@@ -154,6 +154,7 @@ class Precompiled(Normalizer):
         precompiled_charsmap: SequenceOf[int],  # The map as the model has it
     ):
         self._begin()
+        checked(precompiled_charsmap, SequenceOf)
         try:
             self._made = normalizers.Precompiled(bytes(precompiled_charsmap))
         except ValueError as e:

@@ -460,7 +460,7 @@ class ParityBpeTrainer:
         end_of_word_suffix: str | None = None,  # Marks the symbol that ends a pretoken
         max_token_length: int | None = None,  # Pieces are shorter than this, in characters
     ):
-        if variant not in ("base", "window"):
+        if checked(variant, str) not in ("base", "window"):
             raise ValueError(f"Unknown variant '{variant}'. Use 'base' or 'window'.")
         self._variant = variant
         self.num_merges, self.min_frequency = whole_number(num_merges), whole_number(min_frequency)

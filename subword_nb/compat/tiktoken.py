@@ -90,6 +90,9 @@ class Encoding:
         special_tokens: dict[str, int],  # spelling → id
         explicit_n_vocab: int | None = None,  # The number of all tokens, if it is to be checked
     ):
+        for tokens, kind in ((mergeable_ranks, bytes), (special_tokens, str)):
+            if set(map(type, tokens)) - {kind} and not all(isinstance(token, kind) for token in tokens):
+                raise TypeError(f"tokens must be {kind.__name__}, got {list(tokens)[:3]!r}")
         self.name = name
         self._pat_str = pat_str
         self._mergeable_ranks = mergeable_ranks
@@ -347,6 +350,8 @@ class Encoding:
         "The ids of a text that is not split."
         if isinstance(text_or_bytes, str):
             text_or_bytes = text_or_bytes.encode("utf-8")
+        if not isinstance(text_or_bytes, bytes):
+            raise TypeError(f"a piece must be str or bytes, got {type(text_or_bytes).__name__}")
         from subword_nb.core.unicode import to_visible
 
         return list(self._tok.model.encode(to_visible(text_or_bytes))) if text_or_bytes else []

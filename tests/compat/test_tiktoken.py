@@ -369,8 +369,17 @@ def a_call(rng):
         ("decode_single_token_bytes", (rng.choice([0, 97, 258, 264, 265, 280, 9999]),), {}),
         ("is_special_token", (rng.choice([0, 97, 263, 264, 280]),), {}),
         ("_encode_bytes", (text().encode("utf-8", "replace")[: rng.randrange(12)],), {}),
-        ("_encode_single_piece", (rng.choice(("aab", b"aaabb", "a", b"\xff")),), {}),
+        ("_encode_single_piece", (rng.choice(("aab", b"aaabb", "a", b"\xff", 3, None, ["a"])),), {}),
     ))  # fmt: skip
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("wrong", [{"mergeable_ranks": {"a": 0}}, {"special_tokens": {b"<x>": 300}}])
+def test_tokens_of_another_type(tiktoken, wrong):
+    given = {"pat_str": "a", "mergeable_ranks": {bytes([i]): i for i in range(256)}, "special_tokens": {}}
+    for library in (tiktoken, face):
+        with pytest.raises(TypeError):
+            library.Encoding("x", **given | wrong)
 
 
 @pytest.mark.peers

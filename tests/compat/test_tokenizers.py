@@ -121,6 +121,9 @@ n.Sequence([n.NFC()])[-1]
 n.Replace(Regex("a+"), "b")
 n.Replace("a", "b").pattern
 n.unicode_normalizer_from_str("nfx")
+n.Precompiled({})
+n.Precompiled(3)
+t.ParityBpeTrainer(variant=["base"])
 n.Sequence([n.NFC()] * 6)
 str(n.Sequence([n.NFC()] * 6))
 str(n.Replace("a" * 101, "b"))
