@@ -121,7 +121,7 @@ class EncodingVisualizer:
 
     @staticmethod
     def consecutive_chars_to_html(
-        consecutive_chars_list: list[CharState],  # Neighbours with the same first token and annotation
+        consecutive_chars_list: list,  # Of `CharState`: neighbours with the same first token and annotation
         text: str,  # The text that they are in
         encoding: Encoding,  # Its tokens
     ) -> str:  # One element
