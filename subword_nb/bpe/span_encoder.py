@@ -145,7 +145,7 @@ def rules_content(
 ) -> list:  # Content for `stored_tables`
     "Everything that determines the tables of a BPE model; stored rules stay packed."
     still = packed(model, "merges")
-    if still is not None and still.content[0] == "pairs":
+    if still is not None and still.first == "pairs":
         rules: list = [still]
     elif still is not None and still.content[1] is packed(model, "piece2id"):
         rules = ["ids"]

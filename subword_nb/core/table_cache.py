@@ -34,12 +34,13 @@ if TYPE_CHECKING:
 def _program():
     "What identifies this program, apart from content."
     stamp = [unicodedata.unidata_version, sys.byteorder, sys.version]
-    for folder in (PACKAGE, *sorted(p for p in PACKAGE.iterdir() if p.is_dir())):
+    with os.scandir(PACKAGE) as entries:
+        folders = [PACKAGE, *sorted(entry.path for entry in entries if entry.is_dir())]
+    for folder in folders:
         with os.scandir(folder) as entries:
-            for entry in sorted(entries, key=lambda e: e.name):
-                if entry.name.endswith((".py", ".txt")):
-                    found = entry.stat()
-                    stamp.append(f"{folder.name}/{entry.name} {found.st_size} {found.st_mtime_ns}")
+            files = [(e.name, e.stat()) for e in entries if e.name.endswith((".py", ".txt"))]
+        stamp.append(os.path.basename(folder))
+        stamp += [f"{name} {found.st_size} {found.st_mtime_ns}" for name, found in sorted(files)]
     return "\n".join(stamp).encode("utf-8", "surrogatepass")
 
 
@@ -128,6 +129,11 @@ def floats_of(
     return content.tolist()
 
 
+def _length(part):
+    "The length of a text, of bytes or of an array; 0 for other content."
+    return len(part) if hasattr(part, "__len__") else 0
+
+
 class Packed:
     "A value as content, from which it is made when it is first needed."
 
@@ -145,6 +151,17 @@ class Packed:
     def digest(self) -> str:
         "A hash of the content, in place of which it is part of other content."
         return _content_digest(self.content if isinstance(self.content, list) else [self.content])
+
+    @cached_property
+    def size(self) -> int:
+        "The length of the content: characters and numbers."
+        parts = self.content if isinstance(self.content, list) else [self.content]
+        return sum(map(_length, parts))
+
+    @cached_property
+    def first(self) -> Any:
+        "The first part of the content, such as the number of texts; None if it is not a list."
+        return self.content[0] if isinstance(self.content, list) else None
 
     @cached_property
     def value(self) -> Any:
@@ -301,8 +318,7 @@ def stored_tables(
 
 def _size(content):
     "The length of some content, packed values included."
-    contents = [value.content if isinstance(value, Packed) else [value] for value in content]
-    return sum(len(part) for values in contents for part in values if hasattr(part, "__len__"))
+    return sum(part.size if isinstance(part, Packed) else _length(part) for part in content)
 
 
 def _path_of(name, content, least=None):

@@ -15,9 +15,7 @@ from typing import Any
 
 from ..core.records import fields, record, replace
 from ..pipeline import decoders
-from ..text import normalizers
 from ..bpe.model import BPE
-from ..text.charsmap import build_charsmap, charsmap_rules, rules_for
 from ..pipeline.parts import Parts, check_parts, prepared
 from ..core.limits import read_bytes
 from ..text.pretokenizers import Metaspace, Sequence, pretokenizer, spells_bytes
@@ -246,6 +244,8 @@ def _spaces():
 
 # %% ../../nbs/formats/06_sentencepiece.ipynb #94d001d1
 def _is_space_run(step):
+    from subword_nb.text import normalizers
+
     if type(step) is not normalizers.Replace or not step.regex:
         return False
     return step.pattern == " {2,}" and step.content in (" ", "▁")
@@ -259,6 +259,9 @@ _KEYS = (
 
 def _by_rules(text, step):
     "Add a step that changes characters; False if it is not one."
+    from subword_nb.text import normalizers
+    from subword_nb.text.charsmap import charsmap_rules, rules_for
+
     kind = type(step)
     if text.done():
         return False
@@ -285,6 +288,8 @@ def _by_rules(text, step):
 # %% ../../nbs/formats/06_sentencepiece.ipynb #f9b2db3e
 def _by_spaces(text, step):
     "Add a step that changes spaces; False if it is not one."
+    from subword_nb.text import normalizers
+
     kind = type(step)
     spaces_done = text.front or text.escape or text.shown
     if kind is normalizers.Prepend and step.prepend == "▁" and not text.front:
@@ -316,6 +321,8 @@ def _by_spaces(text, step):
 
 def _adds_suffix(step):
     "Whether a step puts ▁ after a text."
+    from subword_nb.text import normalizers
+
     return type(step) is normalizers.Replace and step.regex and (step.pattern, step.content) == (r"\z", "▁")
 
 
@@ -362,6 +369,9 @@ def _flat(step, kind, name):
 
 def _text_of(parts):
     "The steps before the model, or an error that names an unsupported step."
+    from subword_nb.text import normalizers
+    from subword_nb.text.charsmap import build_charsmap
+
     text, first = _Text(), True
     steps = _flat(parts.normalizer, normalizers.Sequence, "normalizers")
     own = _as_one(steps)
@@ -392,6 +402,8 @@ def _text_of(parts):
 
 def _as_one(steps):
     "The normalizer that removes extra spaces and is written as these steps, or None."
+    from subword_nb.text import normalizers
+
     maps = [step for step in steps[:1] if type(step) is normalizers.Precompiled]
     for front, escape, suffix in product((True, False), repeat=3):
         norm = SentencePieceNormalizer(b"", front, True, escape, suffix)

@@ -15,17 +15,22 @@ import re
 from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
-from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 from ..core.records import fields, record, replace
-from ..unigram.lattice import LONG, Lattice, build_lattice, lengths_by_first, pieces_at
+from subword_nb.unigram.lattice import (
+    LONG,
+    NESTED_SPELLINGS,
+    Lattice,
+    build_lattice,
+    lengths_by_first,
+    pieces_at,
+)
 from ..core.jit import on_warm_up
 from ..core.processes import cached_property
 from ..core.table_cache import Packed, floats_of, joined
 from ..core.unicode import encode_text
 from ..corpus.segmentation import ByteSpans, SegmentationPlan
-from ..text.charsmap import NESTED_SPELLINGS
 from ..text.protocols import Joins, Model, Reason, Token, lookup_key, model_scores, model_vocabulary
 from ..unigram.model import Unigram, are_usual, kept_fields, most_probable
 
@@ -183,6 +188,8 @@ def _check_pieces(model):
     scores, seen = model.scores, {}
     if are_usual(model.piece2id, scores) and max(map(abs, scores)) < 1e300:
         return
+    from numbers import Real  # not before: few models need it
+
     for piece, i in model.piece2id.items():
         if not isinstance(piece, str) or not piece:
             raise ValueError(

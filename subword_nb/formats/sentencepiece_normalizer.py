@@ -16,19 +16,10 @@ from typing import Any
 
 from ..core.records import field_values, fields, record
 from ..text.alignment import Aligned
-from subword_nb.text.charsmap import (
-    NESTED,
-    NESTED_SPELLINGS,
-    Charsmap,
-    charsmap_rules,
-    longest_prefix,
-    read_charsmap,
-    unit_parts,
-)
 from ..pipeline.decoders import ByPiece, Decoder
 from ..core.processes import cached_property
-from ..unigram.lattice import lengths_by_first, pieces_at
-from ..text.normalizers import Normalizer, Precompiled, Prepend, Replace
+from ..unigram.lattice import NESTED_SPELLINGS, lengths_by_first, pieces_at
+from ..text.nesting import Normalizer
 from ..text.pretokenizers import Metaspace, Sequence
 from .sentencepiece_proto import CONTROL, UNKNOWN, USER_DEFINED, ModelProto
 from ..text.splitters import Split, WhitespaceSplit, WholeText
@@ -41,6 +32,8 @@ def chunks_ref(
     user_defined: Iterable[str] = (),  # Spellings that are not changed
 ) -> list[tuple[int, str]]:  # (number of characters, their replacement), in order, to the end
     "Cut a text into chunks, and replace each."
+    from subword_nb.text.charsmap import NESTED  # a model without a map needs nothing of that page
+
     out, at = [], 0
     while at < len(text):
         starts = [text[at:end] for end in range(at + 1, len(text) + 1)]
@@ -126,6 +119,7 @@ class _Memo(dict):
 
 def _goes_on(units, start):
     "Does a key begin with these bytes, and have more?"
+    from subword_nb.text.charsmap import unit_parts
 
     def unit(place):
         return unit_parts(units[place] if place < len(units) else 0)
@@ -143,8 +137,12 @@ class _Tables:
     "A map and user-defined spellings, as they are used."
 
     def __init__(self, blob, user_defined):
-        self.users, self.map = _Spellings(user_defined), Charsmap(blob) if blob else None
-        self.units, pool = read_charsmap(blob) if blob else ((), b"")
+        self.users, self.map, self.units, pool = _Spellings(user_defined), None, (), b""
+        if blob:
+            from subword_nb.text.charsmap import Charsmap, read_charsmap
+
+            self.map = Charsmap(blob)
+            self.units, pool = read_charsmap(blob)
         # may a chunk contain two spaces in a row?
         self.wide = b"  " in pool or any("  " in s for s in user_defined)
         self.one = _Memo(self.map.longest if blob else str)  # a character, a key or a word, replaced
@@ -172,6 +170,8 @@ class _Tables:
     @cached_property
     def longest(self):
         "Length of the longest key in characters."
+        from subword_nb.text.charsmap import charsmap_rules
+
         return max(map(len, charsmap_rules(self.map.blob)), default=1)
 
     def replaced(self, text):
@@ -199,6 +199,8 @@ def _chunks(tables, text):
     if tables.map is None and not tables.users.known:
         yield from ((1, ch) for ch in text)
         return
+    from subword_nb.text.charsmap import longest_prefix
+
     data, last = memoryview(text.encode("utf-8", "surrogatepass")), len(text) - 1
     i = 0
     at, b = 0, 0  # an index in the text, and the same in its bytes
@@ -321,12 +323,10 @@ class SentencePieceNormalizer(Normalizer):
         text: str,  # Any text
     ) -> str:  # As returned by `normalize`
         "Normalize a text chunk by chunk."
-        return write_chunks(
-            chunks_ref(
-                text, charsmap_rules(self.charsmap) if self.charsmap else {}, user_defined=self.user_defined
-            ),
-            **self._options,
-        )[0]
+        from subword_nb.text.charsmap import charsmap_rules
+
+        rules = charsmap_rules(self.charsmap) if self.charsmap else {}
+        return write_chunks(chunks_ref(text, rules, user_defined=self.user_defined), **self._options)[0]
 
 # %% ../../nbs/formats/04_sentencepiece_normalizer.ipynb #0e55edb9
 _FLAGS: tuple[str, ...] = (
@@ -355,6 +355,8 @@ def _check(n):
             f"charsmap must be the bytes of a map, or b'' for none, got {type(n.charsmap).__name__}"
         )
     if n.charsmap:
+        from subword_nb.text.charsmap import read_charsmap
+
         read_charsmap(n.charsmap)
     _check_texts(n, "user_defined")
     if "" in n.user_defined:
@@ -374,6 +376,8 @@ def normalizer_steps(
     norm: SentencePieceNormalizer,  # What SentencePiece does to a text
 ) -> list:  # Normalizers that exist in tokenizer.json, in order
     "SentencePiece's normalization as steps."
+    from subword_nb.text.normalizers import Precompiled, Prepend, Replace
+
     steps: list = [Precompiled(norm.charsmap)] if norm.charsmap else []
     space, at_end = ("▁", "[ ▁]") if norm.escape_whitespaces else (" ", " ")
     marks_end = norm.add_dummy_prefix and norm.treat_whitespace_as_suffix

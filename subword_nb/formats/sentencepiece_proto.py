@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.records import field, record
-from ..text.charsmap import read_charsmap
 from ..core.limits import check_limit
 from ..core.table_cache import Packed, joined, numbers, texts_of, unpack
 
@@ -754,6 +753,8 @@ def check_model_proto(
         blob = getattr(proto, key).get("precompiled_charsmap")
         if not blob:
             continue
+        from subword_nb.text.charsmap import read_charsmap
+
         try:
             units = read_charsmap(blob)[0]
         except ValueError as e:

@@ -12,7 +12,7 @@ __all__ = ['as_normalizer', 'Vocabulary', 'checked_part', 'EngineParts', 'Compil
 import random
 from collections import defaultdict
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .added_tokens import AddedFinder, checked_allowed, refuse_special
 from ..text.alignment import Aligned
@@ -35,19 +35,17 @@ from ..core.ragged import Ragged, gather, ragged
 from ..core.table_cache import packed
 from ..core.unicode import from_visible, to_visible, valid_text
 from .thresholds import SIZES
+from ..text.nesting import Normalizer
 from ..text.protocols import Model, checked_model
 from .vocab import AddedToken, invert
-
-if TYPE_CHECKING:
-    from subword_nb.text.normalizers import Normalizer
 
 # %% ../../nbs/pipeline/07_engine.ipynb #7895c7f4
 def as_normalizer(
     spec,  # As `normalizer` of `text.normalizers` takes it
-) -> "Normalizer|None":  # The normalizer
+) -> Normalizer | None:  # The normalizer
     "A normalizer from its specification, or None for None."
-    if spec is None:
-        return None
+    if spec is None or isinstance(spec, Normalizer):
+        return spec
     from subword_nb.text.normalizers import normalizer
 
     return normalizer(spec)

@@ -7,12 +7,14 @@ __all__ = ['Parts', 'number_added', 'check_parts', 'parts_to_bytes', 'parts_from
 
 # %% ../../nbs/pipeline/13_parts.ipynb #b64fc9d7
 import io
+import json
 import pickle
 from array import array
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.limits import check_limit, current, limits_content
+from ..core.processes import cached_property
 from ..core.table_cache import Packed, packed, stored_value
 from .decoders import Decoder
 from .encoding import Padding, TokenizerConfig, Truncation
@@ -127,6 +129,20 @@ def _restored(kind, state, attributes):
     return new
 
 
+class _Stored(Packed):
+    "A packed value whose content stays in the file until it is needed."
+
+    def __init__(self, make, data, digest, first, size):
+        self.make, self.data, self.digest, self.first, self.size = make, data, digest, first, size
+
+    @cached_property
+    def content(self):
+        return _Reader(io.BytesIO(self.data)).load()
+
+    def __reduce__(self):
+        return Packed, (self.make, self.content, self.digest)
+
+
 class _Writer(pickle.Pickler):
     "Writes the parts of a tokenizer."
 
@@ -134,10 +150,20 @@ class _Writer(pickle.Pickler):
         if hasattr(type(x), "_packed_attributes"):
             return _restored, (type(x), stored_state(x), x._packed_attributes())
         if isinstance(x, Packed):
-            return Packed, (x.make, x.content, x.digest)
+            return _packed_state(x)
         if isinstance(x, array):
             return _numbers, (x.typecode, x.tobytes())
         return NotImplemented
+
+
+def _packed_state(x):
+    "How a packed value is written: its content apart, unless that contains another packed value."
+    content = x.content
+    if isinstance(content, list) and any(isinstance(part, Packed) for part in content):
+        return Packed, (x.make, content, x.digest)
+    data = io.BytesIO()
+    _Writer(data, protocol=5).dump(content)
+    return _Stored, (x.make, pickle.PickleBuffer(data.getvalue()), x.digest, x.first, x.size)
 
 
 _CHAPTERS = "text", "bpe", "wordpiece", "unigram", "pipeline", "formats"
@@ -175,12 +201,13 @@ def parts_to_bytes(
     value: Any,  # `Parts`, or a container with them
 ) -> bytes | None:  # None if a component is the user's own
     "The parts of a tokenizer as bytes for a file."
-    data = io.BytesIO()
+    head, buffers = io.BytesIO(), []
     try:
-        _Writer(data, protocol=5).dump(value)
+        _Writer(head, protocol=5, buffer_callback=buffers.append).dump(value)
     except Exception:  # such as a function without a name
         return None
-    return data.getvalue()
+    blocks = [head.getvalue(), *(buffer.raw() for buffer in buffers)]
+    return json.dumps([len(block) for block in blocks]).encode() + b"\n" + b"".join(blocks)
 
 
 def parts_from_bytes(
@@ -188,9 +215,20 @@ def parts_from_bytes(
 ) -> Any:  # What `parts_to_bytes` took; None if something else than this package is named in it
     "The parts of a tokenizer that became bytes; long attributes are packed."
     try:
-        return _Reader(io.BytesIO(data)).load()
+        head, *buffers = _blocks_of(memoryview(data))
+        return _Reader(io.BytesIO(head), buffers=buffers).load()
     except Exception:  # such as a class that has moved
         return None
+
+
+def _blocks_of(view):
+    "The blocks in a file; nothing is copied."
+    end = bytes(view[: 1 << 12]).index(b"\n") + 1
+    blocks = []
+    for size in json.loads(bytes(view[:end])):
+        blocks.append(view[end : end + size])
+        end += size
+    return blocks
 
 
 def prepared(

@@ -327,7 +327,7 @@ def model_size(
 ) -> int:  # Number of pieces
     "The size of a vocabulary; a packed one stays packed."
     still = packed(model, "piece2id")
-    return still.content[0] if still else len(model.piece2id)
+    return still.first if still else len(model.piece2id)
 
 
 def any_piece(

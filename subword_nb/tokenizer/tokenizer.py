@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ..core.limits import Limits, limited
+from ..core.processes import gc_paused
 from ..core.records import fields
 from ..formats.detect import read_file, special_by_default
 from ..pipeline import decoders, decoding
@@ -95,9 +96,10 @@ def _read(path, allow_code, options):
 
 def _from_file(path, allow_code, options):
     "The kind and the parts of a file or folder, with a warning about its known defects."
-    from subword_nb.formats.known_bad import warn_of_defects
+    with gc_paused():  # which would look at everything that is imported and read
+        from subword_nb.formats.known_bad import warn_of_defects
 
-    kind, parts = read_file(path, allow_code=allow_code, **options)
+        kind, parts = read_file(path, allow_code=allow_code, **options)
     warn_of_defects(parts, path, stacklevel=4)
     return kind, parts
 

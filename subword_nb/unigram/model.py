@@ -12,7 +12,6 @@ import random
 import struct
 from collections.abc import Collection, Iterable, Mapping
 from itertools import groupby
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..core.processes import cached_property
@@ -240,6 +239,8 @@ def are_usual(
 
 def _check_model(model):
     "Refuse invalid pieces, scores and options."
+    from numbers import Real  # not before: a stored model has been checked
+
     scores, piece2id, seen = model.scores, model.piece2id, {}
     usual = are_usual(piece2id, scores) and max(scores) <= 0
     for piece, i in () if usual else piece2id.items():

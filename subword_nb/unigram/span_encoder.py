@@ -16,11 +16,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..text.charsmap import NESTED, NESTED_SPELLINGS, longest_prefix, read_charsmap, unit_parts
+from ..text.charsmap import NESTED, longest_prefix, read_charsmap, unit_parts
 from ..core.jit import entry, kernel
 from ..core.simd import decode_at
 from ..core.table_cache import joined, stored_tables
 from ..text.normalizers import Normalizer
+from .lattice import NESTED_SPELLINGS
 from ..text.protocols import lookup_key, model_vocabulary
 from ..text.splitters import PreTokenizer
 from ..wordpiece.span_encoder import FIELD, PLACE, byte_trie

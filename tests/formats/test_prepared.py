@@ -4,6 +4,8 @@ import copy
 import os
 import pickle
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -27,6 +29,27 @@ def own_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("SUBWORD_NB_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("SUBWORD_NB_TABLES", raising=False)
     monkeypatch.setattr("subword_nb.core.table_cache.SMALL", 0)
+
+
+AGAIN = """
+import sys
+from subword_nb.core import table_cache
+table_cache.SMALL = 0
+from subword_nb import Tokenizer
+assert Tokenizer.load(sys.argv[1]).source.pieces
+print(*sorted({"dataclasses", "numbers", *sys.argv[2:]} & sys.modules.keys()))
+"""
+OF_CONVERSIONS = ["subword_nb.text.normalizers", "subword_nb.text.charsmap", "subword_nb.text.unicode_forms"]
+
+
+def test_second_reading_imports_no_page_of_conversions(tmp_path):
+    path = tmp_path / "tok.model"
+    options = {"pre_tokenizer": "metaspace", "normalizer": None, "unk_piece": "<unk>"}
+    Tokenizer.train(words(400), algorithm="char_bpe", vocab_size=330, **options).save(path)
+    Tokenizer.load(path)
+    command = [sys.executable, "-c", AGAIN, str(path), *OF_CONVERSIONS]
+    found = [subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    assert found[1].split() == []
 
 
 def words(n, seed=0):
