@@ -5,12 +5,13 @@
 # %% auto #0
 __all__ = ['WORD', 'SPACE', 'ALONE', 'OTHER', 'ONE', 'ALL', 'LAST', 'BLOCK', 'NONE', 'TWO', 'THREE', 'SAME', 'GONE', 'SPACED',
            'CONTEXTUAL', 'CHANGED', 'word_classes', 'word_starts_ref', 'scan_words', 'class_scanner',
-           'whitespace_scanner', 'space_scanner', 'safe_scanner', 'CharMap', 'char_steps', 'code_points', 'char_map',
-           'splitter_classes', 'bert_scanner', 'split_scanner']
+           'stored_class_scanner', 'whitespace_scanner', 'space_scanner', 'safe_scanner', 'CharMap', 'char_steps',
+           'code_points', 'char_map', 'splitter_classes', 'bert_scanner', 'split_scanner']
 
 # %% ../../nbs/text/14_word_scanners.ipynb #c5ba1fe2
 import re
 import unicodedata
+from collections.abc import Callable
 from functools import cache, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -217,6 +218,22 @@ def class_scanner(
 ) -> Scanner:  # Its spans: white space with the word, the others or the character after it; alone at the end
     "Scan by the classes of characters."
     return _scanner_of(name, _class_tables(classes, alike, lower, pairs))
+
+
+def stored_class_scanner(
+    name: str,  # As for `class_scanner`
+    content: list,  # All that the classes follow from, see `core.table_cache.table_key`
+    make: Callable,  # () → `classes` and `alike`, as for `class_scanner`
+    *,
+    pairs: bool = False,  # As for `class_scanner`
+) -> Scanner:  # The same scanner
+    "A scanner whose tables are computed by the first process that needs them."
+
+    def tables():
+        classes, alike = make()
+        return _class_tables(classes, alike, False, pairs)
+
+    return _scanner_of(name, stored_tables("classes of characters", [pairs, *content], tables))
 
 
 def _class_tables(classes, alike, lower, pairs):
