@@ -83,7 +83,7 @@ def merge(
             f"other must be a tokenizer, got {type(other).__name__}; open a file with Tokenizer.load"
         )
     first = in_parts(tok)
-    second = in_parts(other, warn=False)  # whose pipeline is left out
+    second = in_parts(other, which="the other tokenizer, ")
     _check_kinds(first, second)
     ids, free = dict(first.piece2id), max(first.piece2id.values(), default=-1) + 1
     left_out = _left_out(first.model, second.model)

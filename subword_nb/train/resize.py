@@ -90,6 +90,7 @@ def in_parts(
     tok: "_Tok",  # A `Tokenizer`
     *,
     warn: bool = True,  # Name what the translation changes; False: the result is not the caller's
+    which: str = "",  # Begins each warning, if there are several tokenizers
 ) -> "_Tok":  # The same one, if its model has a trainer
     "The same tokenizer with a model that a trainer learns, translated to the form of tokenizer.json if needed."
     if tok.model.algorithm is not None:
@@ -101,7 +102,7 @@ def in_parts(
             f"got {tok.model!r}; train a new tokenizer with Tokenizer.train"
         )
     for note in notes if warn else ():
-        warnings.warn(f"translated to tokenizer.json: {note}", stacklevel=4)  # the caller of a method
+        warnings.warn(f"{which}translated to tokenizer.json: {note}", stacklevel=4)  # the caller of a method
     return new
 
 # %% ../../nbs/train/07_resize.ipynb #06cffb96

@@ -1,5 +1,7 @@
 """Vocabularies of real files joined: ids that stay, boundaries that stay, and files that hold the result."""
 
+import warnings
+
 import pytest
 
 from subword_nb.tokenizer.tokenizer import Tokenizer
@@ -56,3 +58,21 @@ def test_a_vocabulary_joined_with_itself_is_the_same(shared_file, text, file, ru
     new = tok.merge(tok, rule=rule)
     assert new.piece2id == tok.piece2id
     assert plain(new, text) == plain(tok, text)
+
+
+def test_the_notes_of_both_files_are_told(shared_file):
+    first, second = (
+        Tokenizer.load(shared_file(f"vocab/{name}/spiece.model")) for name in ("t5-small", "xlnet-base-cased")
+    )
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        first.merge(second)
+    heads = "translated to tokenizer.json: ", "the other tokenizer, translated to tokenizer.json: "
+    wanted = [
+        head + note
+        for head, tok in zip(heads, (first, second))
+        for note in tok.translated("tokenizer.json")[1]
+    ]
+    assert [str(warning.message) for warning in told] == wanted
+    assert any("'<eop>'" in text for text in wanted)  # a note of the second alone
+    assert {warning.filename for warning in told} == {__file__}
