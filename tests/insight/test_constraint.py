@@ -89,19 +89,35 @@ def test_a_list_of_many_words(trie):
         assert made.step(0, word.encode()) in made.accepting
 
 
+def least(times, run):
+    "The least processor time of several runs, so that a busy machine matters little."
+    found = []
+    for _ in range(times):
+        start = time.thread_time()
+        run()
+        found.append(time.thread_time() - start)
+    return min(found)
+
+
 @pytest.mark.slow
-def test_a_new_mask_takes_a_millisecond_or_little_more_in_every_state(trie):
-    "The least of several times, so that a busy machine does not matter."
+def test_a_new_mask_takes_little_longer_than_writing_one_in_every_state(trie):
+    "Writing the ids of all pieces takes half a millisecond on a machine that does nothing else."
+    ids, written = trie.table.ids, np.zeros(trie.table.size, bool)
+
+    def write():
+        written[ids] = True
+
     for name, pattern in {**LANGUAGES, **COUNTING, "JSON": None}.items():
         made = Constraint(trie, pattern or json_automaton(depth=3))
         for state in some_states(made, 200):
-            times = []
-            while len(times) < 20 and min(times, default=1) > 0.001:
+
+            def renew(made=made, state=state):
                 made.masks.clear()
-                start = time.thread_time()
                 made.mask(state)
-                times.append(time.thread_time() - start)
-            assert min(times) < 0.002, (name, state, min(times))
+
+            if least(2, renew) > 0.001:
+                taken, allowed = least(10, renew), 4 * least(10, write) + 0.0005
+                assert taken < allowed, (name, state, taken, allowed)
 
 
 def test_what_is_no_language_or_state_is_named():
