@@ -21,6 +21,7 @@ from typing import Any
 from ..core import jit
 from ..corpus.batches import pack_stream, split_lines
 from ..core.checks import check_limits
+from ..core.limits import check_limit
 from ..corpus.counts import FlatCounts, flatten_counts, without_long
 from ..core.unicode import encode_text, to_visible, visible_bytes
 from ..text.normalizers import Normalizer
@@ -308,7 +309,9 @@ def _all_rows(counter):
     from subword_nb.train.span_counts import PARTS, SpanCounts, add_rows, span_rows, spilled_rows
 
     if counter.spill is None and len(counter.free) == 1:
-        return span_rows(counter.free[0])[0]
+        found = [span_rows(counter.free[0])[0]]
+        _check_distinct(counter, found)
+        return found[0]
     if counter.spill is None:
         sources = [[span_rows(t)[0] for t in counter.free]]
     else:
@@ -321,7 +324,20 @@ def _all_rows(counter):
             add_rows(table, some)
         found.append(span_rows(table)[0])
         del table
+        _check_distinct(counter, found)
     return found[0] if len(found) == 1 else in_order(found)
+
+
+def _check_distinct(counter, found):
+    "Raise an error for more distinct spans than may be in memory at the end."
+    if counter.max_spans is not None:
+        return
+    size = sum(len(rows[0]) for rows in found)
+    what = (
+        f"the corpus has {size:,} bytes of distinct pretokens or more, all of which the result has in memory "
+        "(max_pretokens= keeps the frequent ones)"
+    )
+    check_limit("distinct_bytes", size, what)
 
 # %% ../../nbs/train/01_counting.ipynb #eb2aa026
 def in_order(

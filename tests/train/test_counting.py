@@ -442,6 +442,20 @@ def test_more_distinct_pretokens_than_a_trainer_may_hold_are_refused():
     assert report.error > 0
 
 
+@pytest.mark.parametrize("memory", [1, 1 << 30])
+def test_a_result_of_more_distinct_pretokens_than_the_limit_is_refused(memory, monkeypatch):
+    "Before all of it is in memory, and also where nothing is trained."
+    monkeypatch.setattr(train, "BULK_BYTES", 0)
+    corpus = ["".join(f" {i} low lower" for i in range(2000))] * 3
+    with limited(distinct_bytes=5000):
+        with pytest.raises(
+            ValueError, match=r"distinct pretokens or more.*max_pretokens.*distinct_bytes is 5,000"
+        ):
+            pretoken_counts(corpus, memory=memory)
+        assert len(pretoken_counts(corpus, memory=memory, max_pretokens=500)) <= 500
+    assert len(pretoken_counts(corpus, memory=memory)) > 2000
+
+
 def test_small_and_large_corpora_give_the_same_counts(monkeypatch):
     "Whether kernels count or the pipeline does, for every way of splitting and spelling."
     rng = random.Random(2)
