@@ -23,8 +23,8 @@ def _chip(x: float, y: float, width: float, label: str, note: str = "", strong: 
     box = f'<rect {place} fill="{_BEST if strong else _PLAIN}" stroke="#666"/>'
     small = ""
     if note:
-        apart = ' dx="6"' if label else ""
-        small = f'<tspan{apart} font-size="11" font-weight="400">{escape(note)}</tspan>'
+        shift = ' dx="6"' if label else ""
+        small = f'<tspan{shift} font-size="11" font-weight="400">{escape(note)}</tspan>'
     bold = ' font-weight="700"' if strong else ""
     look = f'text-anchor="middle" fill="{INK}"{bold}'
     return box + f'<text x="{x:.1f}" y="{y + 5:.1f}" {look}>{escape(label)}{small}</text>'
@@ -170,9 +170,11 @@ def draw_lattice(
 ) -> Svg:  # draws itself in Jupyter; `str()` is a drawing in characters
     "Draw the pieces that fit a text as arcs between character positions."
     if not isinstance(text, str) or len(text) > 40:
-        got = f"a text of {len(text):,} characters" if isinstance(text, str) else f"a {type(text).__name__}"
+        received = (
+            f"a text of {len(text):,} characters" if isinstance(text, str) else f"a {type(text).__name__}"
+        )
         raise ValueError(
-            f"text must be a str of at most 40 characters, got {got}; pass a shorter one, such as one word"
+            f"text must be a str of at most 40 characters, got {received}; pass a shorter one, such as one word"
         )
     if len(arcs) > 1000:
         raise ValueError(f"arcs must be at most 1,000 to be readable, got {len(arcs):,}; pass the best ones")
@@ -347,7 +349,7 @@ def _trie_parts(nodes: dict, links: dict) -> list:
     return edges + curves + boxes
 
 # %% ../../nbs/core/08_diagrams.ipynb #9a377ca5
-def _said(node: _TrieNode, gap: str) -> str:
+def _node_text(node: _TrieNode, gap: str) -> str:
     "A node's name, and its piece in brackets."
     return node.name + f"{gap}[{node.label}]" * bool(node.label)
 
@@ -364,8 +366,12 @@ def _trie_text(nodes: dict, order: list, links: dict) -> list:
                 rest + ("└─ " if last else "├─ ") + nodes[k].char + " ",
                 rest + ("   " if last else "│  "),
             )
-        said = [_said(node, "  "), "⇢ " + _said(nodes[links[n]], " ") if n in links else "", node.note]
-        lines.append(first + "  ".join(filter(None, said)))
+        labels = [
+            _node_text(node, "  "),
+            "⇢ " + _node_text(nodes[links[n]], " ") if n in links else "",
+            node.note,
+        ]
+        lines.append(first + "  ".join(filter(None, labels)))
     return lines
 
 # %% ../../nbs/core/08_diagrams.ipynb #e9b34021
@@ -387,9 +393,9 @@ def draw_trie(
     for n in nodes.values():
         n.y += 4 + 26 * bool(title)
     head = [svg_text(8, 16, title, more=' font-weight="600"')] if title else []
-    said = ", ".join(n.label for n in nodes.values() if n.label) or "none"
+    pieces = ", ".join(n.label for n in nodes.values() if n.label) or "none"
     alt = clip(
-        f"{title or 'Trie'}: {len(nodes)} nodes; pieces: {said}"
+        f"{title or 'Trie'}: {len(nodes)} nodes; pieces: {pieces}"
         + (f"; {len(links)} failure links" if links else ""),
         n=400,
     )
@@ -457,9 +463,9 @@ def draw_splits(
                 at += wide + 3
             right = max(right, at)
         x = right + 22
-        said = [name, *(" ".join(labels) for labels in cells)]
-        widest = max(map(cell_width, said))
-        columns.append([t + " " * (widest - cell_width(t)) for t in said])
+        texts = [name, *(" ".join(labels) for labels in cells)]
+        widest = max(map(cell_width, texts))
+        columns.append([t + " " * (widest - cell_width(t)) for t in texts])
     alt = clip(
         (title or "Splits")
         + ": "
@@ -497,16 +503,16 @@ class _Box:
 def _boxes(columns: list) -> dict:
     "Checked boxes by name."
     boxes = {}
-    for i, said in [
-        (i, said)
+    for i, label in [
+        (i, label)
         for i, column in enumerate(columns)
-        for said in ([column] if isinstance(column, str) else column)
+        for label in ([column] if isinstance(column, str) else column)
     ]:
-        if not isinstance(said, str) or not said:
+        if not isinstance(label, str) or not label:
             raise ValueError(
-                f"columns[{i}] must contain texts whose first line names a box, got {clip(repr(said), n=40)}"
+                f"columns[{i}] must contain texts whose first line names a box, got {clip(repr(label), n=40)}"
             )
-        lines = said.split("\n")
+        lines = label.split("\n")
         if lines[0] in boxes:
             raise ValueError(
                 f"columns must name each box once, got {clip(repr(lines[0]), n=40)} twice; "
@@ -557,7 +563,7 @@ def _arrow(a: _Box, b: _Box, label: str) -> tuple:
     return line, said * bool(label)
 
 # %% ../../nbs/core/08_diagrams.ipynb #28f2cad9
-def _said_box(name: str, boxes: dict, ways: list) -> str:
+def _box_text(name: str, boxes: dict, ways: list) -> str:
     "A box as a line of text: its contents, and where its arrows lead."
     first, *rest = boxes[name].lines
     onward = ", ".join(boxes[b].lines[0] + f" ({label})" * bool(label) for a, b, label in ways if a == name)
@@ -590,17 +596,17 @@ def draw_flow(
         for box in row:
             box.x, box.y, box.width = x, y, wide
             y = y + box.high + gaps[i]
-        labels = [said for a, b, said in ways if boxes[a].column == i < boxes[b].column]
-        spacing = [7.2 * cell_width(said) + 54 for said in labels]
+        labels = [label for a, b, label in ways if boxes[a].column == i < boxes[b].column]
+        spacing = [7.2 * cell_width(label) + 54 for label in labels]
         x += wide + max([50.0, min(110.0, max(tall.values()) / 4), *spacing])
-    drawn = [_arrow(boxes[a], boxes[b], said) for a, b, said in ways]
+    drawn = [_arrow(boxes[a], boxes[b], label) for a, b, label in ways]
     for n, box in boxes.items():
         place = f'x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.high}" rx="5"'
         parts.append(f'<rect {place} fill="{_BEST if n in strong else _PLAIN}" stroke="#666"/>')
         for k, line in enumerate(box.lines):
             look = f' style="fill:{INK}"' + ' font-weight="600"' * (not k)
             parts.append(svg_text(box.x + 9, box.y + 20 + 18 * k, line, more=look))
-    lines = [_said_box(n, boxes, ways) for n in boxes]
+    lines = [_box_text(n, boxes, ways) for n in boxes]
     wide = max(rows[-1][0].x + rows[-1][0].width + 1, 8.6 * cell_width(title) + 10)
     head = [svg_text(1, 16, title, more=' font-weight="600"')] if title else []
     parts = head + [p for p, _ in drawn] + parts + [p for _, p in drawn if p]

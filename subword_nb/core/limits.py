@@ -119,12 +119,12 @@ def limited(
         raise ValueError(
             f"limits must be Limits(…) or a dict of its names, got {limits!r}, a {type(limits).__name__}"
         )
-    given = others if limits is None or isinstance(limits, Limits) else {**limits, **others}
-    if invalid := [name for name in given if name not in known]:
+    changes = others if limits is None or isinstance(limits, Limits) else {**limits, **others}
+    if invalid := [name for name in changes if name not in known]:
         raise ValueError(
             f"limits must be named {', '.join(f.name for f in fields(Limits))}, got {invalid[0]!r}"
         )
-    token = _BELOW.set(replace(limits if isinstance(limits, Limits) else current(), **given))
+    token = _BELOW.set(replace(limits if isinstance(limits, Limits) else current(), **changes))
     try:
         yield _BELOW.get()
     finally:
@@ -189,8 +189,8 @@ def read_bytes(
         if lines is not None:
             _check_lines(f, path, lines)
         data = f.read(size + 1) if size else f.read(1)
-        while len(data) < size and (more := f.read(size - len(data))):
-            data += more
+        while len(data) < size and (block := f.read(size - len(data))):
+            data += block
     if len(data) != size:
         raise ValueError(
             f"{path} must be an ordinary file that nothing writes to, got {len(data):,} bytes of its {size:,}; "
@@ -234,12 +234,12 @@ def json_depth(
     "The depth of nesting in JSON."
     from itertools import accumulate
 
-    left = (
+    unescaped = (
         (data.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in data else data)
         .translate(_ONE_KIND, _OTHERS)
         .replace(b'""', b"")
     )
-    brackets = b"".join(left.split(b'"')[::2])
+    brackets = b"".join(unescaped.split(b'"')[::2])
     inner = brackets.replace(b"[]", b"")
     return (
         (inner != brackets) + max(accumulate(map({91: 1, 93: -1}.__getitem__, inner)), default=0)
@@ -292,8 +292,8 @@ def warn_ignored(
     if not ignored:
         return
     shown = ", ".join(key if len(key) <= 80 else key[:79] + "…" for key in ignored[:12])
-    more = f" and {len(ignored) - 12:,} more" if len(ignored) > 12 else ""
+    others = f" and {len(ignored) - 12:,} more" if len(ignored) > 12 else ""
     warnings.warn(
-        f"{name}: ignored {shown}{more}: no such option exists, and Hugging Face's library ignores it, too",
+        f"{name}: ignored {shown}{others}: no such option exists, and Hugging Face's library ignores it, too",
         stacklevel=3,
     )

@@ -530,9 +530,11 @@ def _start_build():
         return None
     reason = _reason()
     if reason is not None:
-        _tell(f"there is no library of kernels ({reason!r}); they are compiled in place")
+        _print_error(f"there is no library of kernels ({reason!r}); they are compiled in place")
         return None
-    _tell("building the library of kernels in the background, once; until then texts are encoded without it")
+    _print_error(
+        "building the library of kernels in the background, once; until then texts are encoded without it"
+    )
     import subprocess
 
     # find the package in its own folder, never in the working directory
@@ -546,7 +548,7 @@ def _start_build():
     )
 
 
-def _tell(what):
+def _print_error(what):
     "Print one line to standard error."
     if not os.environ.get("SUBWORD_NB_QUIET") and sys.stderr is not None:
         print(f"subword_nb: {what}", file=sys.stderr, flush=True)
@@ -561,8 +563,8 @@ def prepared(
     @cache
     def table():
         found = library()
-        kept = found and found.tables.get(table_name(make))
-        return make() if kept is None else kept
+        stored = found and found.tables.get(table_name(make))
+        return make() if stored is None else stored
 
     vars(table)["prepares"] = make
     return table

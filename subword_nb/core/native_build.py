@@ -443,14 +443,14 @@ def build(
             "Numba must be installed to compile kernels, got none; pip install 'subword_nb[jit]'"
         )
     command = linker()
-    wanted = list(targets or native.targets()[:1])
+    chosen = list(targets or native.targets()[:1])
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".kernels-") as temporary:
         work = Path(temporary)
         out = work / "out"
         out.mkdir()
         files, kernels = {}, {}
-        for target in wanted:
+        for target in chosen:
             objects = work / target
             objects.mkdir()
             kernels = _compile_all(target, objects, progress)
@@ -499,9 +499,9 @@ def _store_tables(folder):
     arrays, data = {}, b""
     for make in prepared_tables(kernel_pages()):
         table = make()
-        more = table.tobytes()
-        arrays[native.table_name(make)] = [str(table.dtype), len(data), len(data) + len(more)]
-        data += more
+        block = table.tobytes()
+        arrays[native.table_name(make)] = [str(table.dtype), len(data), len(data) + len(block)]
+        data += block
     path = folder / "tables.bin"
     path.write_bytes(data)
     version = unicodedata.unidata_version
@@ -607,7 +607,7 @@ def ensure(
     [folder] = folders
     try:
         folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with _alone(folder.with_suffix(".lock"), wait):
+        with _build_lock(folder.with_suffix(".lock"), wait):
             if native.library_at(folder, native.PACKAGE) is None:
                 build(folder, progress=progress)
                 for path in [folder, *folder.iterdir()]:
@@ -623,7 +623,7 @@ def ensure(
 
 
 @contextmanager
-def _alone(path, wait):
+def _build_lock(path, wait):
     "A context manager that lets one process at a time run its block, where the system has such locks."
     with open(path, "w", encoding="ascii") as file:
         with suppress(ImportError):

@@ -55,7 +55,7 @@ def importing() -> list[str]:  # Their names, sorted
 
 # %% ../../nbs/core/04_processes.ipynb #f000c149
 _PATIENCE = 60.0  # Seconds
-_held = {}  # thread → locks that it holds for its fork
+_held_locks = {}  # thread → locks that it holds for its fork
 
 
 def _all_locks():
@@ -87,29 +87,29 @@ def _before():
     looks = Counter()
     while True:
         locks = _all_locks()
-        wanted = [*locks, _gate, _Imports()]
-        held = [lock for lock in wanted if lock.acquire(timeout=max(0.0, due - time.monotonic()))]
+        required = [*locks, _gate, _Imports()]
+        acquired = [lock for lock in required if lock.acquire(timeout=max(0.0, due - time.monotonic()))]
         found = _import_locks()
         looks.update(name for name, _, owner in found if owner is None)
         idle = all(owner is None and looks[name] > 3 for name, _, owner in found)
         if (idle and _same(_all_locks(), locks)) or time.monotonic() > due:
             break
-        for lock in reversed(held):
+        for lock in reversed(acquired):
             lock.release()
         time.sleep(0.001)
-    _held[threading.get_ident()] = held
+    _held_locks[threading.get_ident()] = acquired
 
 # %% ../../nbs/core/04_processes.ipynb #1ab72027
 def _after():
     "Release the acquired locks."
-    for lock in reversed(_held.pop(threading.get_ident(), ())):
+    for lock in reversed(_held_locks.pop(threading.get_ident(), ())):
         lock.release()
 
 
 def _in_child():
     "Release the locks in the child, which has no other threads."
     _after()
-    _held.clear()
+    _held_locks.clear()
     _resume()
 
 # %% ../../nbs/core/04_processes.ipynb #e0038f74
@@ -146,10 +146,10 @@ def gc_paused() -> Iterator[None]:  # For a `with` block
 
 def _resume():
     "In a child: enable the garbage collector if a thread of the parent had disabled it."
-    mine = [thread for thread in _pause.threads if thread == threading.get_ident()]
-    if _pause.threads and not mine and _pause.went:
+    own = [thread for thread in _pause.threads if thread == threading.get_ident()]
+    if _pause.threads and not own and _pause.went:
         gc.enable()
-    _pause.threads = mine
+    _pause.threads = own
 
 # %% ../../nbs/core/04_processes.ipynb #510ba2f0
 class cached_property:
@@ -186,12 +186,12 @@ def _text(path):
 # %% ../../nbs/core/04_processes.ipynb #120f5b57
 def _share(folder):
     "A group's quota as a number of processors; None: no limit."
-    said = _text(folder / "cpu.max").split(" ")  # version 2
-    if said == [""]:
-        said = [_text(folder / name) for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")]  # version 1
-    if len(said) != 2 or not all(n.isdigit() and int(n) for n in said):
+    quota = _text(folder / "cpu.max").split(" ")  # version 2
+    if quota == [""]:
+        quota = [_text(folder / name) for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")]  # version 1
+    if len(quota) != 2 or not all(n.isdigit() and int(n) for n in quota):
         return None
-    return int(said[0]) / int(said[1])
+    return int(quota[0]) / int(quota[1])
 
 # %% ../../nbs/core/04_processes.ipynb #09727079
 def group_limits(
@@ -215,8 +215,8 @@ def cpu_count(
     root: str | Path = "/",  # As for `group_limits`
 ) -> int:  # 1 or more
     "The number of processors that this process may use; $PYTHON_CPU_COUNT or `-X cpu_count` overrides it."
-    said = str(sys._xoptions.get("cpu_count", os.environ.get("PYTHON_CPU_COUNT", "")))
-    if said.isdecimal() and int(said):
-        return int(said)
+    setting = str(sys._xoptions.get("cpu_count", os.environ.get("PYTHON_CPU_COUNT", "")))
+    if setting.isdecimal() and int(setting):
+        return int(setting)
     there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min([there, *map(math.ceil, group_limits(root=root))])

@@ -55,21 +55,21 @@ def track(
 # %% ../../nbs/core/13_progress.ipynb #b05b8499
 def _tracked(iterable: Iterable, bar_options: dict, delay: float, step: Callable) -> Iterator:
     "Items with a tqdm bar that appears after `delay` seconds."
-    bar, done, start = None, 0, time.monotonic()
+    progress_bar, done, start = None, 0, time.monotonic()
     try:
         for item in iterable:
             yield item
             n = step(item)
             done += n
-            if bar is not None:
-                bar.update(n)
+            if progress_bar is not None:
+                progress_bar.update(n)
             elif time.monotonic() - start >= delay:
                 from tqdm import tqdm
 
-                bar = tqdm(initial=done, **bar_options)
+                progress_bar = tqdm(initial=done, **bar_options)
     finally:
-        if bar is not None:
-            bar.close()
+        if progress_bar is not None:
+            progress_bar.close()
 
 # %% ../../nbs/core/13_progress.ipynb #4aeea2dc
 EVERY = 10.0  # Seconds between two lines

@@ -68,8 +68,8 @@ class Ragged(abc.Sequence):
         document: Iterable[int],  # Ids
     ) -> int:  # Number of documents with these ids
         "Count the documents that have exactly these ids."
-        wanted = _ids_of(document)
-        return sum(len(row) == len(wanted) and row.tolist() == wanted for row in self)
+        ids = _ids_of(document)
+        return sum(len(row) == len(ids) and row.tolist() == ids for row in self)
 
     def index(
         self,
@@ -78,12 +78,12 @@ class Ragged(abc.Sequence):
         stop: int | None = None,  # One past the last document to search; None: search to the end
     ) -> int:  # The number of the first document with these ids; a ValueError if there is none
         "The number of the first document that has exactly these ids."
-        wanted = _ids_of(document)
+        ids = _ids_of(document)
         for k in range(len(self))[start:stop]:
-            if self[k].tolist() == wanted:
+            if self[k].tolist() == ids:
                 return k
         raise ValueError(
-            f"document must be one of those from start to stop, got {_shown(wanted, 8)}, which is not among them"
+            f"document must be one of those from start to stop, got {_shown(ids, 8)}, which is not among them"
         )
 
     def __eq__(self, other) -> bool:

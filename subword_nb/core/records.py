@@ -39,8 +39,8 @@ def _namespace_of_twin(cls):
     content = {k: v for k, v in content.items() if not isinstance(v, _Later)}
     if cls._record.frozen:
         del content["__setattr__"], content["__delattr__"]  # those of a record, see below
-    for name, given in cls._record.fields.items():
-        content[name] = dataclasses.field(**given.named)
+    for name, options in cls._record.fields.items():
+        content[name] = dataclasses.field(**options.named)
     twin = type(cls)(cls.__name__, cls.__bases__, content)
     return vars(dataclasses.dataclass(**cls._record.options)(twin))
 
@@ -116,8 +116,8 @@ def record(
     "A dataclass that is made when it is first used."
     if cls is None:
         return lambda cls: record(cls, **options)
-    given = {name: value for name, value in vars(cls).items() if isinstance(value, _Options)}
-    for name, value in given.items():
+    fields = {name: value for name, value in vars(cls).items() if isinstance(value, _Options)}
+    for name, value in fields.items():
         if "default" in value.named:
             setattr(cls, name, value.named["default"])
         else:
@@ -125,7 +125,7 @@ def record(
     later = _later_names(cls, **options)
     if options.get("eq", True) and not options.get("frozen") and "__hash__" not in vars(cls):
         cls.__hash__ = None
-    cls._record = _Record(options, given)
+    cls._record = _Record(options, fields)
     for name in later:
         setattr(cls, name, _Later(cls, name))
     if options.get("frozen"):

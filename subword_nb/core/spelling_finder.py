@@ -207,14 +207,14 @@ def _find_forwards(
                 at += 1
                 if own[node] >= 0:
                     number = own[node]
-            alone = only[node]
-            longer = alone < 0
-            if alone >= 0:  # one spelling is left, whose bytes are compared
-                place, stop = bounds[alone] - i, i + bounds[alone + 1] - bounds[alone]
+            spelling = only[node]
+            longer = spelling < 0
+            if spelling >= 0:  # one spelling is left, whose bytes are compared
+                place, stop = bounds[spelling] - i, i + bounds[spelling + 1] - bounds[spelling]
                 while at < end and at < stop and text[at] == blob[place + at]:
                     at += 1
                 if at == stop:
-                    number = alone
+                    number = spelling
                 longer = at < stop
             if at == end and longer and may_continue:
                 state[4] = i
@@ -290,8 +290,8 @@ class SpellingFinder:
             numbers,
             state,
         ):
-            region, at, n, left, _ = state.tolist()
-            if left < 0:
+            region, at, n, status, _ = state.tolist()
+            if status < 0:
                 rest = begins[region:].copy()
                 rest[0] = max(rest[0], at)
                 found = places[:n], numbers[:n]
@@ -407,19 +407,19 @@ def choose_matches(
     starts,  # (k,) int64: receives the start of each match
     stops,  # (k,) int64: receives its end
     edges,  # (k,) int64: receives the end of what was read of the text for it
-    kept,  # (k,) bool: receives whether a match is accepted
+    accepted,  # (k,) bool: receives whether a match is accepted
 ) -> np.int64:  # Number of matches before the first that depends on what follows an open text
     "Apply the options of matches."
     region = np.int64(0)
-    at = reach = begins[0] if len(begins) else np.int64(0)
+    at = token_end = begins[0] if len(begins) else np.int64(0)
     for k in range(len(places)):
         while places[k] >= ends[region]:
             region += 1
-            at = reach = begins[region]
+            at = token_end = begins[region]
         first, last = visible[region], ends[region]
         is_last = is_open and region == len(ends) - 1
         start, stop, options = places[k], places[k] + lengths[numbers[k]], flags[numbers[k]]
-        starts[k], stops[k], edges[k], kept[k] = start, stop, stop, False
+        starts[k], stops[k], edges[k], accepted[k] = start, stop, stop, False
         if options & IGNORED:
             continue
         if options & SINGLE_WORD:
@@ -434,15 +434,15 @@ def choose_matches(
                 width = _white_ending_at(text, at, start)
             start = max(start, at)
         if options & TAKES_RIGHT:
-            reach = max(reach, stop)
-            width = _white_at(text, reach, last) if reach < last else 0
+            token_end = max(token_end, stop)
+            width = _white_at(text, token_end, last) if token_end < last else 0
             while width:
-                reach += width
-                width = _white_at(text, reach, last) if reach < last else 0
-            if is_last and reach == last:
+                token_end += width
+                width = _white_at(text, token_end, last) if token_end < last else 0
+            if is_last and token_end == last:
                 return np.int64(k)
-            stop = reach
-        starts[k], stops[k], kept[k] = start, stop, start < stop
+            stop = token_end
+        starts[k], stops[k], accepted[k] = start, stop, start < stop
         if start <= stop:
             at = stop
         if start < stop:
@@ -455,7 +455,7 @@ def put_separators(
     text,  # (n,) uint8
     begins,  # (k,) int64: start of each part
     ends,  # (k,) int64: its end; not after its start: the part is empty
-    opened,  # (k,) bool: is `prefix` put before it?
+    with_prefix,  # (k,) bool: is `prefix` put before it?
     prefix,  # (m,) uint8
     out,  # uint8: receives the parts, with eight bytes of free capacity
 ) -> np.int64:  # Number of bytes
@@ -465,7 +465,7 @@ def put_separators(
         if k:
             out[n] = 0xFF
             n += 1
-        if opened[k]:
+        if with_prefix[k]:
             for i in range(len(prefix)):
                 out[n + i] = prefix[i]
             n += len(prefix)
@@ -494,7 +494,7 @@ def _warm_up_spelling_finder():
     places, numbers, _ = finder.find(text, zero, end)
     finder._find_rest(text, zero, end, False, places, numbers)
     starts, stops, edges = np.empty((3, len(places)), np.int64)
-    kept, flags = np.ones(len(places), bool), np.full(1, SINGLE_WORD, np.uint8)
+    accepted, flags = np.ones(len(places), bool), np.full(1, SINGLE_WORD, np.uint8)
     found = places, numbers, finder.lengths, flags
-    choose_matches(text, zero, end, zero, False, *found, *word_table(), starts, stops, edges, kept)
-    put_separators(text, zero, end, kept, text, np.empty(99, np.uint8))
+    choose_matches(text, zero, end, zero, False, *found, *word_table(), starts, stops, edges, accepted)
+    put_separators(text, zero, end, accepted, text, np.empty(99, np.uint8))

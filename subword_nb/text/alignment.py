@@ -114,13 +114,13 @@ def draw_alignment(
             svg_text(x0 + step * i + 17, y, printable(c), more=' text-anchor="middle"')
             for i, c in enumerate(text)
         ]
-    said = [
+    lines = [
         f"{printable(c)} ← {a}:{b} {printable(original[a:b])}".rstrip()
         for c, (a, b) in zip(aligned.text, aligned.char_spans(), strict=True)
     ]
     alt = f"{printable(original)} becomes {printable(aligned.text)}; lines join each character to where it comes from."
     width = 2 * x0 + step * max(len(original), len(aligned.text), 1)
-    return Svg(svg_figure(width, 116, alt, parts), "\n".join(said), alt)
+    return Svg(svg_figure(width, 116, alt, parts), "\n".join(lines), alt)
 
 # %% ../../nbs/text/01_alignment.ipynb #b2df3516
 def spread(
@@ -183,10 +183,10 @@ def _blocks(a, b):
             yield i, i + k, j, j + k
         i, j = i + k, j + k
         left, right = a[i : i + _WINDOW], b[j : j + _WINDOW]
-        whole = i + _WINDOW >= len(a) and j + _WINDOW >= len(b)
+        is_last = i + _WINDOW >= len(a) and j + _WINDOW >= len(b)
         x = y = 0
         for _, p, x2, q, y2 in SequenceMatcher(None, left, right, False).get_opcodes():
-            if not whole and (p or q) and max(x2, y2) == _WINDOW:
+            if not is_last and (p or q) and max(x2, y2) == _WINDOW:
                 break  # the window's edge, not the text, may be why
             x, y = x2, y2
             yield i + p, i + x, j + q, j + y
@@ -262,9 +262,9 @@ def path_of(
             why = f"{module}:{name} is something else"
     if not why and ":" not in name:
         return f"{module}:{name}"
-    said = getattr(function, "__name__", type(function).__name__)
+    shown = getattr(function, "__name__", type(function).__name__)
     raise ValueError(
-        f"function must be one that can be imported to be saved, got {said}: {why}; "
+        f"function must be one that can be imported to be saved, got {shown}: {why}; "
         "put it into a module, under a name of its own, and pass that"
     )
 

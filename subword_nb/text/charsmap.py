@@ -284,11 +284,11 @@ def charsmap_rules(
             "take the map from the model again"
         ) from None
     texts = {}
-    left = 16 * len(pool)
+    budget = 16 * len(pool)
     for start in {start for _, start in keys}:
         texts[start] = _text_at(pool, start)
-        left -= len(texts[start])
-        if left < 0:
+        budget -= len(texts[start])
+        if budget < 0:
             raise ValueError(
                 "precompiled_charsmap must contain each replacement once, got many that overlap; "
                 "it is damaged: take the map from the model again"
@@ -367,9 +367,9 @@ def shortest_ref(
 
     out = []
     for part in graphemes(text):
-        whole = replaced(part) if len(part.encode("utf-8", "surrogatepass")) < 6 else None
-        if whole is not None:
-            out.append(whole)
+        replacement = replaced(part) if len(part.encode("utf-8", "surrogatepass")) < 6 else None
+        if replacement is not None:
+            out.append(replacement)
             continue
         for ch in part:
             new = replaced(ch)
@@ -540,8 +540,12 @@ def _pairs(tables, text):
         return zip(text, tables.chars.pieces(text), strict=True)
     out = []
     for part in graphemes(text):
-        whole = tables.cluster(part)
-        out += zip(part, tables.chars.pieces(part), strict=True) if whole is None else [(part, whole)]
+        replacement = tables.cluster(part)
+        out += (
+            zip(part, tables.chars.pieces(part), strict=True)
+            if replacement is None
+            else [(part, replacement)]
+        )
     return out
 
 
@@ -646,8 +650,8 @@ def keeps_ascii(
     charsmap: Charsmap,  # A character map
 ) -> bool:  # False also where a key only begins with a space or a prepended sign
     "Does HF's rule leave an ASCII letter or digit that ends a cluster, and a space that begins one, unchanged?"
-    heads = [" ", *(chr(i) for a, b in _ranges(_PREPEND) for i in range(a, b))]
-    if any(_leads_on(charsmap._tables.units, ch.encode()) for ch in heads):
+    starts = [" ", *(chr(i) for a, b in _ranges(_PREPEND) for i in range(a, b))]
+    if any(_leads_on(charsmap._tables.units, ch.encode()) for ch in starts):
         return False
     return all(charsmap.normalize(ch) == ch for ch in map(chr, range(128)) if ch.isalnum())
 
@@ -678,28 +682,30 @@ def _chars(codes):
 @cache
 def _younger():
     "What Unicode 14 to 17 added: character → its full decomposition; decomposition → the character; capital → small letter."
-    apart = {chr(first + k): one for first, ones in _ONE.items() for k, one in enumerate(ones) if one != " "}
+    decompositions = {
+        chr(first + k): one for first, ones in _ONE.items() for k, one in enumerate(ones) if one != " "
+    }
     codes = _chars(_TWO)
-    whole, small = {}, {}
+    compositions, small = {}, {}
     for ch, a, b in zip(codes[::3], codes[1::3], codes[2::3], strict=True):
-        apart[ch] = apart.get(a, a) + b
-        whole[apart[ch]] = ch
+        decompositions[ch] = decompositions.get(a, a) + b
+        compositions[decompositions[ch]] = ch
     for capitals, to in zip(_FOLD.split()[::2], _FOLD.split()[1::2], strict=True):
         first, *last = [int(code, 16) for code in capitals.split("-")]
         small.update((chr(first + k), chr(int(to, 16) + k)) for k in range((last or [first])[0] - first + 1))
-    return apart, whole, small
+    return decompositions, compositions, small
 
 # %% ../../nbs/text/02_charsmap.ipynb #ea4d035a
 def without_redundant(
     rules: Mapping[str, str],  # Key → replacement
 ) -> dict[str, str]:  # The rules that matter, sorted by key
     "Leave out every rule whose key the rules with shorter keys replace by the same."
-    kept = {}
+    needed = {}
     for n, keys in groupby(sorted(rules, key=len), len):
-        kept.update(
-            [(key, rules[key]) for key in keys if n == 1 or _replaced(kept, key, n - 1) != rules[key]]
+        needed.update(
+            [(key, rules[key]) for key in keys if n == 1 or _replaced(needed, key, n - 1) != rules[key]]
         )
-    return dict(sorted(kept.items()))
+    return dict(sorted(needed.items()))
 
 # %% ../../nbs/text/02_charsmap.ipynb #2a285579
 def _replaced(rules, text, limit):
@@ -716,27 +722,27 @@ def _replaced(rules, text, limit):
 
 def _characters():
     "Every character that may have a rule, up to Unicode 17, in order."
-    apart, _, small = _younger()
+    decompositions, _, small = _younger()
     known = complement_ranges(merge_ranges(code_point_ranges("Cn") + code_point_ranges("Cs")))
-    return sorted({*(chr(i) for a, b in known for i in range(a, b)), *apart, *small})
+    return sorted({*(chr(i) for a, b in known for i in range(a, b)), *decompositions, *small})
 
 # %% ../../nbs/text/02_charsmap.ipynb #a1e1bcaf
 @cache
 def nfkc_rules() -> dict[str, str]:  # Key → replacement
     "Rules that convert characters, and sequences equivalent to one, to form NFKC."
-    apart, whole, _ = _younger()
+    decompositions, compositions, _ = _younger()
     rules, spellings, sequences = {}, {}, set()
     for ch in _characters():
-        parts = apart.get(ch) or unicodedata.normalize("NFKD", ch)
+        parts = decompositions.get(ch) or unicodedata.normalize("NFKD", ch)
         if parts == ch:
             continue
-        rules[ch] = whole.get(parts) or unicodedata.normalize("NFC", parts)
+        rules[ch] = compositions.get(parts) or unicodedata.normalize("NFC", parts)
         if len(parts) == 1:
             spellings.setdefault(parts, [parts]).append(ch)
         else:
             sequences.add(parts)
     for parts in sequences:
-        one = whole.get(parts) or unicodedata.normalize("NFC", parts)
+        one = compositions.get(parts) or unicodedata.normalize("NFC", parts)
         if one != parts:
             for letters in product(*(spellings.get(ch, ch) for ch in parts)):
                 rules["".join(letters)] = one
@@ -751,8 +757,8 @@ def nmt_rules(
     rules: Mapping[str, str],  # Key → replacement
 ) -> dict[str, str]:  # With the rules for machine translation
     "Make spaces of what separates unseen, drop controls, and do not change the full-width tilde."
-    more = {**rules, **dict.fromkeys(SPACES, " "), **dict.fromkeys(DROPPED, "")}
-    return without_redundant({key: text for key, text in more.items() if key != "\uff5e"})
+    with_spaces = {**rules, **dict.fromkeys(SPACES, " "), **dict.fromkeys(DROPPED, "")}
+    return without_redundant({key: text for key, text in with_spaces.items() if key != "\uff5e"})
 
 # %% ../../nbs/text/02_charsmap.ipynb #876a3727
 def simple_fold(

@@ -479,7 +479,7 @@ def _finished(k, kind, last):
     return np.int64(k) - (2 if kind == _INSIDE else 1)
 
 # %% ../../nbs/text/12_dfa.ipynb #02b5b2cf
-def _fresh(auto):
+def _safe_cuts(auto):
     "A regular expression over bytes that matches before safe cuts; None if there are none between ASCII characters."
     arrivals = [set() for _ in range(auto.end)]
     for row in auto.table:
@@ -551,7 +551,7 @@ def automaton_scanner(
             )
         return k
 
-    return Scanner(f"automaton of {pattern[:60]}", scan, _fresh(auto))
+    return Scanner(f"automaton of {pattern[:60]}", scan, _safe_cuts(auto))
 
 # %% ../../nbs/text/12_dfa.ipynb #cb7eb101
 @on_warm_up

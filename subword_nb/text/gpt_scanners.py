@@ -45,7 +45,7 @@ _WIDTH = 22  # words in a row
 _GPT2, _LLAMA3, _QWEN2, _CL100K, _O200K = range(5)
 _ROW, _ALL = np.uint64(_WIDTH), np.uint64(2**64 - 1)
 _CODES = {"gpt2": _GPT2, "llama3": _LLAMA3, "qwen2": _QWEN2, "cl100k": _CL100K, "o200k": _O200K}
-_FRESH = rb"[!-~](?= )|(?:[!-~]|[\xe4-\xe9][\x80-\xbf]{2})\n(?=[0-9A-Za-z\xe4-\xe9])"
+_SAFE_CUT = rb"[!-~](?= )|(?:[!-~]|[\xe4-\xe9][\x80-\xbf]{2})\n(?=[0-9A-Za-z\xe4-\xe9])"
 
 
 @kernel
@@ -217,26 +217,26 @@ def _gpt2_rows(buf, i, planes, o, rows):
     "The starts of GPT-2's spans, row by row."
     letters0, signs0 = planes[o - _ROW + _LETTER], planes[o - _ROW + _RUN]
     for _ in range(rows):
-        before, behind = o - _ROW, o + _ROW
+        previous_row, next_row = o - _ROW, o + _ROW
         numbers = planes[o + _NUMBER]
         spaces = planes[o + _SPACE]
         ends = planes[o + _END]
         letters = planes[o + _UPPER] | planes[o + _LOWER] | planes[o + _BOTH]
         signs = ~(letters | numbers | spaces | ends)
         runs = letters & ~_below(letters, letters0)
-        runs |= numbers & ~_below(numbers, planes[before + _NUMBER])
+        runs |= numbers & ~_below(numbers, planes[previous_row + _NUMBER])
         runs |= signs & ~_below(signs, signs0)
         tail = spaces & planes[o + _TAIL]
         solid = ~(spaces | ends)
-        tail2 = planes[behind + _SPACE] & planes[behind + _TAIL]
-        solid2 = ~(planes[behind + _SPACE] | planes[behind + _END])
+        tail2 = planes[next_row + _SPACE] & planes[next_row + _TAIL]
+        solid2 = ~(planes[next_row + _SPACE] | planes[next_row + _END])
         last = _before_solid(spaces, tail, solid, tail2, solid2)
-        out = ends | runs & ~_below(planes[o + _BLANK], planes[before + _BLANK])
-        out |= spaces & ~_below(spaces, planes[before + _SPACE])
+        out = ends | runs & ~_below(planes[o + _BLANK], planes[previous_row + _BLANK])
+        out |= spaces & ~_below(spaces, planes[previous_row + _SPACE])
         out |= last
         quotes = mask_equal(buf, i, 39) & out
         two, three = _U0, _U0
-        two0, three0 = planes[before + _TWO], planes[before + _THREE]
+        two0, three0 = planes[previous_row + _TWO], planes[previous_row + _THREE]
         if quotes:
             two, three = _suffixes(buf, i, False)
             two, three = two & quotes, three & quotes
@@ -247,7 +247,7 @@ def _gpt2_rows(buf, i, planes, o, rows):
         planes[o + _OUT] = out & ~_below(two | three, two0 | three0) | _ends(two, two0, three, three0)
         letters0, signs0 = letters, signs
         i += _U64
-        o = behind
+        o = next_row
 
 # %% ../../nbs/text/13_gpt_scanners.ipynb #65b00edc
 @kernel
@@ -312,7 +312,7 @@ def _class_at(buf, j, kinds):
 
 
 @kernel
-def _behind(buf, j, kinds, kind):
+def _class_after(buf, j, kinds, kind):
     "The class of what follows a run of one class; a new line ends any run. buf[j]: in the run, or right behind it."
     while buf[j] & 0xC0 == 0x80:
         j += _U1
@@ -326,7 +326,7 @@ def _behind(buf, j, kinds, kind):
 
 # %% ../../nbs/text/13_gpt_scanners.ipynb #3a5226c9
 @kernel
-def _eaten(x, marks, lines, breaks, tail, plain, run0, taken0, first0):
+def _marks_in_signs(x, marks, lines, breaks, tail, plain, run0, taken0, first0):
     "The marks inside a run of signs."
     eaten = _U0
     while True:
@@ -356,7 +356,7 @@ def _sign_row(buf, i, planes, o, cased):
     plain = ~_below(planes[o + _BLANK], planes[b + _BLANK])
     eaten = _U0
     if marks & _below(x, run0):
-        eaten = _eaten(x, marks, lines, breaks, tail, plain, run0, taken0, first0)
+        eaten = _marks_in_signs(x, marks, lines, breaks, tail, plain, run0, taken0, first0)
     taken = _flood(breaks & _below(x | eaten, run0) | lines & _U1 & taken0 >> _U63, lines)
     run = x & ~taken | eaten
     begins = run & ~_below(run, run0) & plain
@@ -371,23 +371,23 @@ def _sign_row(buf, i, planes, o, cased):
 @kernel
 def _space_row(buf, i, planes, o, kinds, tailed):
     "The spaces that begin a span: the first of a run, the last one before another character, the first after the last new line."
-    before, behind = o - _ROW, o + _ROW
+    previous_row, next_row = o - _ROW, o + _ROW
     spaces = planes[o + _SPACE]
     ends = planes[o + _END]
     breaks = planes[o + _BREAK]
     rest = spaces & ~planes[o + _TAKEN]
     inline = spaces & ~breaks
-    out = rest & ~_below(rest, planes[before + _REST])
+    out = rest & ~_below(rest, planes[previous_row + _REST])
     tail = inline & planes[o + _TAIL]
     solid = ~(spaces | ends)
-    tail2 = planes[behind + _SPACE] & planes[behind + _TAIL]
-    solid2 = ~(planes[behind + _SPACE] | planes[behind + _END])
+    tail2 = planes[next_row + _SPACE] & planes[next_row + _TAIL]
+    solid2 = ~(planes[next_row + _SPACE] | planes[next_row + _END])
     out |= _before_solid(inline, tail, solid, tail2, solid2)
-    begins = inline & _below(breaks, planes[before + _BREAK])
+    begins = inline & _below(breaks, planes[previous_row + _BREAK])
     if begins:
         last = inline & (breaks | ends if tailed else breaks) >> _U1
         if inline >> _U63:
-            c = _behind(buf, i + _U64, kinds, _SPACE)
+            c = _class_after(buf, i + _U64, kinds, _SPACE)
             if c == _SPACE or c == _END and tailed:
                 last |= _U1 << _U63
         out |= begins & ~_ebb(last, inline)
@@ -414,7 +414,7 @@ def _case_row(buf, i, planes, o, kinds, ends):
     if begins:
         last = upper & (letters & ~upper) >> _U1
         if upper >> _U63:
-            c = _behind(buf, i + _U64, kinds, _UPPER)
+            c = _class_after(buf, i + _U64, kinds, _UPPER)
             if c in (_LOWER, _BOTH, _MARK):
                 last |= _U1 << _U63
         out |= begins & ~_ebb(last, upper)
@@ -541,7 +541,7 @@ def gpt_scanner(
         k = int((scan_rows.compiled or scan_rows)(buf, n, starts, kind_table(), gpt2, kind_))
         return k if last else _last_final(buf, n, starts, k, kind == _O200K)
 
-    return Scanner(name, scan, _FRESH, (kind_table, gpt2, kind_))
+    return Scanner(name, scan, _SAFE_CUT, (kind_table, gpt2, kind_))
 
 
 @on_warm_up

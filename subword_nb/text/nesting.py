@@ -56,20 +56,20 @@ class Nested:
         )  # a class derived from a Sequence may do something else, so it is a step itself
 
     @property
-    def _parts_given(self):
+    def _components(self):
         return getattr(self, fields(self)[0].name)
 
     def _work_out_steps(self):
         "Compute the steps and the depth."
-        inner = [p for p in self._parts_given if isinstance(p, Nested) and p._is_spliced]
-        n_steps = len(self._parts_given) - len(inner) + sum(len(p.steps) for p in inner)
+        inner = [p for p in self._components if isinstance(p, Nested) and p._is_spliced]
+        n_steps = len(self._components) - len(inner) + sum(len(p.steps) for p in inner)
         check_limit("components", n_steps, f"a Sequence has {n_steps:,} steps")
-        if len(inner) == len(self._parts_given) == 1:
+        if len(inner) == len(self._components) == 1:
             steps = inner[0].steps  # shared, so that a tall tower takes no more memory than its levels
         else:
             steps = tuple(
                 step
-                for p in self._parts_given
+                for p in self._components
                 for step in (p.steps if isinstance(p, Nested) and p._is_spliced else (p,))
             )
         self.__dict__.update(steps=steps, depth=1 + max((p.depth for p in inner), default=0))
@@ -102,7 +102,7 @@ class Nested:
 # %% ../../nbs/text/07_nesting.ipynb #9a00000f
 def _parts_in(node):
     "The parts of a Sequence; None for a step."
-    return node._parts_given if isinstance(node, Nested) and node._is_spliced else None
+    return node._components if isinstance(node, Nested) and node._is_spliced else None
 
 
 def _shown(node, parts):

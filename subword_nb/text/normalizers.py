@@ -296,12 +296,12 @@ class Replace(_Component):
         return [m.span() for m in re.finditer(re.escape(self.pattern), text)]
 
     def _align(self, x):
-        return replace_places(x, _kept_small(self, x.text, self._places(x.text)), self.content)
+        return replace_places(x, _checked_size(self, x.text, self._places(x.text)), self.content)
 
     def _normalize(self, text):
         if not self.regex:
-            return _kept_small(self, text, None).replace(self.pattern, self.content) if text else text
-        places = _kept_small(self, text, self._places(text))
+            return _checked_size(self, text, None).replace(self.pattern, self.content) if text else text
+        places = _checked_size(self, text, self._places(text))
         ends = [0, *(i for place in places for i in place), len(text)]
         return self.content.join(text[a:b] for a, b in zip(ends[::2], ends[1::2], strict=True))
 
@@ -318,7 +318,7 @@ class Replace(_Component):
         return not re.search("[A-Za-z0-9 ]|^$", self.pattern)
 
 # %% ../../nbs/text/08_normalizers.ipynb #36d2d52f
-def _kept_small(step, text, places):
+def _checked_size(step, text, places):
     "The spans, or the text if they are not known; an error if the replacements make the text too large."
     if len(step.content) > 1:
         found = text.count(step.pattern) if places is None else len(places)
@@ -398,12 +398,12 @@ class Callable(_Component):
     def to_dict(self):
         return {"type": "Callable", "function": path_of(self.function)}
 
-    def _call(self, given):
-        out = self.function(given)
+    def _call(self, text):
+        out = self.function(text)
         name = getattr(self.function, "__qualname__", type(self.function).__name__)
-        if not isinstance(out, type(given)):
+        if not isinstance(out, type(text)):
             raise ValueError(
-                f"{name} must return a {type(given).__name__}, as it was given, got {type(out).__name__}; "
+                f"{name} must return a {type(text).__name__}, as it was given, got {type(out).__name__}; "
                 "correct the function"
             )
         if self._exact and len(out.char_spans()) != len(out.text):

@@ -242,12 +242,12 @@ class Sequence(Nested, PreTokenizer):
     pretokenizers: tuple | list  # The steps, in order; a Sequence among them is replaced by its steps
 
     def __post_init__(self):
-        given = tuple(self.pretokenizers)
-        if invalid := [s for s in given if not isinstance(s, PreTokenizer)]:
+        steps = tuple(self.pretokenizers)
+        if invalid := [s for s in steps if not isinstance(s, PreTokenizer)]:
             raise ValueError(
                 f"pretokenizers must contain pre-tokenizers, got {invalid[0]!r}; make one with pretokenizer(…)"
             )
-        object.__setattr__(self, "pretokenizers", given)
+        object.__setattr__(self, "pretokenizers", steps)
         self._work_out_steps()
         self.__dict__.update(
             _looks=any(map(looks_at_start, self.steps[1:])),

@@ -501,8 +501,10 @@ def normalizer_laws(
 
 def _space_cuts(text):
     "The positions before a space between ASCII letters or digits."
-    alone = [c.isascii() and c.isalnum() for c in text]
-    return [i for i in range(1, len(text) - 1) if text[i] == " " and alone[i - 1] and alone[i + 1]]
+    is_ascii_word = [c.isascii() and c.isalnum() for c in text]
+    return [
+        i for i in range(1, len(text) - 1) if text[i] == " " and is_ascii_word[i - 1] and is_ascii_word[i + 1]
+    ]
 
 # %% ../../nbs/text/03_protocols.ipynb #a2100022
 class PreTokenizer(Protocol):
@@ -616,14 +618,17 @@ def processor_laws(
     n = 0
     for encoding in encodings:
         for texts in ([encoding], [encoding, encoding]):
-            given = [i for one in texts for i in one.ids]
+            content_ids = [i for one in texts for i in one.ids]
             bare, full = processor.process(texts, add_special_tokens=False), processor.process(texts)
-            same = sorted(bare.ids) == sorted(given)
-            _check(same, "without special tokens no id is added or lost", given, bare.ids)
+            same = sorted(bare.ids) == sorted(content_ids)
+            _check(same, "without special tokens no id is added or lost", content_ids, bare.ids)
             added = sum(full.special_tokens_mask)
-            wanted = processor.n_added(len(texts) == 2)
+            expected = processor.n_added(len(texts) == 2)
             _check(
-                added == len(full.ids) - len(given) == wanted, "n_added is what is added", wanted, full.ids
+                added == len(full.ids) - len(content_ids) == expected,
+                "n_added is what is added",
+                expected,
+                full.ids,
             )
             ids = processor.process_ids(*[one.ids for one in texts]).ids
             _check(ids == full.ids, "process_ids gives the ids of process", ids, full.ids)
@@ -656,11 +661,11 @@ def decoder_laws(
     n, nothing = 0, decoder.decode([])
     _check("".join(nothing) == "", "no pieces give no text", nothing)
     for pieces in rows:
-        given = list(pieces)
-        parts = decoder.decode(given)
-        _check(given == [*pieces], "the list that was passed is not changed", pieces, given)
+        argument = list(pieces)
+        parts = decoder.decode(argument)
+        _check(argument == [*pieces], "the list that was passed is not changed", pieces, argument)
         _check(all(isinstance(part, str) for part in parts), "parts are text", pieces, parts)
-        _check(decoder.decode(given) == parts, "parts are the same each time", pieces, parts)
+        _check(decoder.decode(argument) == parts, "parts are the same each time", pieces, parts)
         n += 1
     return n
 

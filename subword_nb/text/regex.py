@@ -313,13 +313,13 @@ _ASTRAL = re.compile("[\U00010000-\U0010ffff]")
 
 
 @lru_cache(64)
-def _stand_ins(parts):
+def _substitutes(parts):
     return _StandIns(list(dict.fromkeys(p for p in parts if not isinstance(p, str))))
 
 
 def _masked(self, text):
     "The text with stand-ins; None if the pattern names a character above U+FFFF that has none, or compares captured text."
-    table = _stand_ins(self.parts)
+    table = _substitutes(self.parts)
     try:
         return None if "group" in self.needs else _ASTRAL.sub(lambda m: table[m[0]], text)
     except KeyError:
@@ -432,11 +432,11 @@ def _searcher(pattern, text):
     end = monotonic() + seconds_for(len(text))
 
     def search(at):
-        left = end - monotonic()
-        if left <= 0:
+        timeout = end - monotonic()
+        if timeout <= 0:
             raise too_slow(pattern.name, len(text))
         try:
-            return pattern.compiled.search(text, at, timeout=left)
+            return pattern.compiled.search(text, at, timeout=timeout)
         except TimeoutError:
             raise too_slow(pattern.name, len(text)) from None
 

@@ -40,22 +40,22 @@ def check_pattern(
 _MANY = 1000
 
 
-def _ways(node):
+def _max_matches(node):
     "The maximum number of ways an item matches at one position; above `_MANY` the exact number does not matter."
     kind, total = node[0], 1
     if kind in ("set", "edge"):
         return 1
     if kind == "look":
-        return _ways(node[1])
+        return _max_matches(node[1])
     if kind == "alt":
-        return min(sum(map(_ways, node[1])), _MANY + 1)
+        return min(sum(map(_max_matches, node[1])), _MANY + 1)
     if kind == "cat":
         for item in node[1]:
-            total = min(total * _ways(item), _MANY + 1)
+            total = min(total * _max_matches(item), _MANY + 1)
         return total
     if kind != "rep" or node[3] is None or node[3] > _MANY:
         return _MANY + 1
-    inner = _ways(node[1])
+    inner = _max_matches(node[1])
     if inner == 1:
         return min(node[3] + 1, _MANY + 1)
     return min((inner + 1) ** node[3], _MANY + 1) if node[3] < 12 else _MANY + 1
@@ -69,7 +69,7 @@ def _is_run(node):
 
 
 def _never_fails(node):
-    return node[0] == "rep" and node[2] == 0 and (_is_run(node) or _ways(node) <= _MANY)
+    return node[0] == "rep" and node[2] == 0 and (_is_run(node) or _max_matches(node) <= _MANY)
 
 # %% ../../nbs/text/05_regex_cost.ipynb #0ab7b114
 def _unsettled(items):
@@ -80,7 +80,7 @@ def _unsettled(items):
             if not all(map(_never_fails, items[i + 1 :])):
                 found.append(i)
         else:
-            ways *= _ways(item)
+            ways *= _max_matches(item)
         if ways > _MANY:
             return None
     return found
@@ -93,10 +93,10 @@ def _first_run(items):
 def _covers(items, before, run):
     "Does a branch have the same beginning, with a run that matches at least as much?"
     i = _first_run(items)
-    return i is not None and items[:i] == before and items[i][2] <= 1 and _holds(items[i][1][1], run[1][1])
+    return i is not None and items[:i] == before and items[i][2] <= 1 and _contains(items[i][1][1], run[1][1])
 
 
-def _holds(ranges, others):
+def _contains(ranges, others):
     return all(any(a <= c and d <= b for a, b in ranges) for c, d in others)
 
 # %% ../../nbs/text/05_regex_cost.ipynb #248c3d46
@@ -111,10 +111,10 @@ def is_linear(
         if found is None or len(found) > 1:
             return False
         for i in found:
-            for later, left in zip(branches[k + 1 :], open_runs[k + 1 :], strict=True):
+            for later, unsettled in zip(branches[k + 1 :], open_runs[k + 1 :], strict=True):
                 if not _covers(later, items[:i], items[i]):
                     return False
-                if not left:
+                if not unsettled:
                     break
             else:
                 return False

@@ -103,7 +103,7 @@ def _loose(name):
 _OTHERS = {_loose(p): p for p in PROPERTIES} | {"alpha": "Alphabetic", "space": "White_Space"}
 
 # %% ../../nbs/text/04_regex_syntax.ipynb #1126e295
-def _made(plain):
+def _derived_ranges(plain):
     "The code points of a property that is made of others; none if it is not."
     cased = [r for p in ("Lu", "Ll", "Lt") for r in code_point_ranges(p)]
     made = {
@@ -137,7 +137,7 @@ _NO_RUST = "(surrogate|graph|print|xdigit)$"
 _NO_ONIG = "is|.*[=&]|(bidim(irrored)?|incb)$"
 
 
-def _asked(plain, block):
+def _regex_property(plain, block):
     "The form of a property for `regex`."
     if block or re.match("sc(ript)?=[a-z]", plain):
         return [plain]
@@ -147,16 +147,16 @@ def _asked(plain, block):
 
 # %% ../../nbs/text/04_regex_syntax.ipynb #135aad78
 @lru_cache(1000)
-def _borrowed(plain, onig):
+def _regex_ranges(plain, onig):
     "The code points of a property that only `regex` knows; none if the name is not allowed, or has none in the pinned version."
     if re.match(_UNSTABLE, plain) or re.match(_NO_ONIG if onig else _NO_RUST, plain):
         return ()
     import regex
 
     block = bool(onig and re.match("in(?!her|scrip)", plain))
-    for asked in _asked(plain, block):
+    for spelling in _regex_property(plain, block):
         try:
-            found = regex.compile(rf"\p{{{asked}}}+")
+            found = regex.compile(rf"\p{{{spelling}}}+")
         except (regex.error, OverflowError):
             continue  # a name may read as a number without end
         # a list of characters would take twenty times as much memory
@@ -187,13 +187,13 @@ def property_set(
         return word_set(onig=True, in_class=in_class)
     if onig and plain != "punct" and (found := named_set(plain)):
         return found
-    if found := _made(plain):
+    if found := _derived_ranges(plain):
         return found
     known = _CATEGORIES.get(plain) or _OTHERS.get(plain) or name
     try:
         return tuple(code_point_ranges(known))
     except ValueError:
-        if found := _borrowed(plain, onig):
+        if found := _regex_ranges(plain, onig):
             return found
         raise
 
@@ -209,13 +209,13 @@ class _Source:
     def peek(self, n=1):
         return self.src[self.pos : self.pos + n]
 
-    def take(self, wanted=""):
-        "Read one character, or `wanted` if it is next (else nothing)."
-        got = self.peek(len(wanted) or 1)
-        if wanted and got != wanted:
+    def take(self, expected=""):
+        "Read one character, or `expected` if it is next (else nothing)."
+        found = self.peek(len(expected) or 1)
+        if expected and found != expected:
             return ""
-        self.pos += len(got)
-        return got
+        self.pos += len(found)
+        return found
 
     def match(self, pattern):
         "Parse the items that match at the current position."
@@ -348,10 +348,10 @@ def _foldings():
         code = int(place, 16)
         if category(chr(code)) == "Lu":
             fold[code] = chr(code + int(step, 16))
-    alike = {}
+    unfolded = {}
     for c, f in fold.items():
-        alike.setdefault(f, []).append(c)
-    return fold, alike
+        unfolded.setdefault(f, []).append(c)
+    return fold, unfolded
 
 
 def _one(folding):
@@ -367,8 +367,8 @@ def _hits(ranges):
 def _folded(s, ranges, negated=False):
     "A set with all other cases of its letters added when the pattern ignores case; then the negation."
     if "i" in s.flags:
-        fold, alike = _foldings()
-        ranges = merge_ranges([*ranges, *((d, d + 1) for c in _hits(ranges) for d in alike[fold[c]])])
+        fold, unfolded = _foldings()
+        ranges = merge_ranges([*ranges, *((d, d + 1) for c in _hits(ranges) for d in unfolded[fold[c]])])
     return tuple(complement_ranges(ranges)) if negated else tuple(ranges)
 
 # %% ../../nbs/text/04_regex_syntax.ipynb #f900389b
@@ -390,8 +390,8 @@ class _Letter(tuple):
 def _both_spellings(s):
     "Parts in which two letters have a third way to be written (st, ﬆ)."
     parts, out = [*s.parts, ""], []
-    alike = {f: _one(f) for f in _foldings()[1] if len(f) > 1}
-    starts = {f[:2] for f in alike}
+    unfolded = {f: _one(f) for f in _foldings()[1] if len(f) > 1}
+    starts = {f[:2] for f in unfolded}
 
     def repeated(k):
         return parts[k] and parts[k][0] in ("*", "+", "?", "{")
@@ -407,12 +407,12 @@ def _both_spellings(s):
             j = next(k for k in range(i + 1, len(parts)) if parts[k] not in ("(?:", "(", ")"))
             both = pair(i, j)
             if both in starts:
-                if j > i + 1 or parts[i].behind or both not in alike or pair(j, j + 1) in starts:
+                if j > i + 1 or parts[i].behind or both not in unfolded or pair(j, j + 1) in starts:
                     raise s.error(
                         f"case-insensitive {both!r} is used where one character for both letters may or may not match; "
                         "write out what it matches"
                     )
-                out += ["(?:", tuple(parts[i]), tuple(parts[j]), "|", tuple(alike[both]), ")"]
+                out += ["(?:", tuple(parts[i]), tuple(parts[j]), "|", tuple(unfolded[both]), ")"]
                 i = j + 1
                 continue
         out.append(tuple(parts[i]) if isinstance(parts[i], _Letter) else parts[i])
@@ -425,12 +425,12 @@ def _class_char(s):
     at, c = s.pos, s.take()
     if c != "\\":
         return ord(c) if c else 0
-    got = _escaped(s, in_class=True)
-    if got is None and s.src[at + 1 : at + 2] == "b":
+    code = _escaped(s, in_class=True)
+    if code is None and s.src[at + 1 : at + 2] == "b":
         return 8
-    if got is None:
+    if code is None:
         raise s.error(f"{s.src[at : s.pos]} in a class is not supported", at)
-    return got
+    return code
 
 # %% ../../nbs/text/04_regex_syntax.ipynb #cddc7298
 def _class_item(s):
@@ -522,12 +522,12 @@ _BREAKS = ((10, 14), (0x85, 0x86), (0x2028, 0x202A))
 
 def _escape(s):
     "An escape outside a class."
-    at, got = s.pos - 1, _escaped(s)
-    if isinstance(got, int):
-        _literal(s, got)
+    at, code = s.pos - 1, _escaped(s)
+    if isinstance(code, int):
+        _literal(s, code)
         return
-    if got is not None:
-        s.put(got if s.onig else _folded(s, got))
+    if code is not None:
+        s.put(code if s.onig else _folded(s, code))
         return
     c = s.src[s.pos - 1 : s.pos] if s.pos > at + 1 else ""
     if c in ("b", "B"):

@@ -700,24 +700,24 @@ def _sides(parts):
     "What the two tiles at a space between letters or digits may be: MM, MG or GM; GG: no match touches it; nothing: unknown."
     if parts in _known_sides():
         return _known_sides()[parts]
-    bars = [-1, *(i for i, p in enumerate(parts) if p == "|"), len(parts)]
-    branches = [parts[i + 1 : j] for i, j in pairwise(bars)]
+    separators = [-1, *(i for i, p in enumerate(parts) if p == "|"), len(parts)]
+    branches = [parts[i + 1 : j] for i, j in pairwise(separators)]
     repeats = [p for b in branches for p in b[1:] if isinstance(p, str)]
     if not all(b and not isinstance(b[0], str) for b in branches):
         return []
     if not all(re.fullmatch(r"(\+|\{[1-9]\d*(,\d*)?\})[+?]?", r) for r in repeats):
         return []
-    alone = [b[0] for b in branches if len(b) == 1 or len(b) == 2 and b[1] == "+"]
-    words = {c for s in alone for c in _WORD if _holds(s, c)}
-    if not any(_holds(s, " ") for b in branches for s in b if not isinstance(s, str)):
+    single = [b[0] for b in branches if len(b) == 1 or len(b) == 2 and b[1] == "+"]
+    words = {c for s in single for c in _WORD if _contains(s, c)}
+    if not any(_contains(s, " ") for b in branches for s in b if not isinstance(s, str)):
         return ["MG"] if len(words) == len(_WORD) else ["GG"]
-    return ["GM"] if alone and len(branches) == 1 and not words else []
+    return ["GM"] if single and len(branches) == 1 and not words else []
 
 
 _WORD = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
-def _holds(ranges, ch):
+def _contains(ranges, ch):
     return any(a <= ord(ch) < b for a, b in ranges)
 
 # %% ../../nbs/text/09_splitters.ipynb #02f9cb7f

@@ -358,7 +358,7 @@ def _table(step):
 
 
 @cache
-def _busy(step):
+def _affected_pages(step):
     "The pages of 256 characters in which a step's dictionary, or a look at one character, changes anything."
     busy = {code >> 8 for code in _table(step)}
     if step == "nfd":
@@ -440,7 +440,7 @@ def _find_char_map(steps):
     for name in ("Cs", "Co"):
         for a, b in code_point_ranges(name):
             used[a:b] = False
-    busy = {0}.union(*map(_busy, steps))
+    busy = {0}.union(*map(_affected_pages, steps))
     for k in np.flatnonzero(used.reshape(-1, 256).any(1)).tolist():
         chinese = "chinese" in steps and _are_chinese(k)
         same = _same(rest, k, busy)

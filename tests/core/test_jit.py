@@ -247,8 +247,8 @@ def test_signals_are_held_back_in_the_main_thread_alone():
         },
     )
     try:
-        with jit.signals_held():
-            with jit.signals_held():
+        with jit.signals_deferred():
+            with jit.signals_deferred():
                 for n in (signal.SIGTERM, signal.SIGINT):
                     signal.raise_signal(n)
                 assert heard == []
@@ -257,7 +257,7 @@ def test_signals_are_held_back_in_the_main_thread_alone():
             assert len(heard) == 2
         assert heard == [signal.SIGTERM, signal.SIGINT, signal.SIGINT]
         with ThreadPoolExecutor(1) as pool:
-            pool.submit(lambda: jit.signals_held().__enter__()).result()
+            pool.submit(lambda: jit.signals_deferred().__enter__()).result()
         signal.raise_signal(signal.SIGINT)
         assert len(heard) == 4
     finally:
