@@ -294,7 +294,7 @@ def chain_rows(
 
 # %% ../../nbs/cli/02_bench.ipynb #610360df
 def training_rows(
-    said: str,  # KIND=PIECES, such as bpe=32000; or counts
+    training: str,  # KIND=PIECES, such as bpe=32000; or counts
     name: str,  # Name of the text in tables
     sources: list[str],  # Keys of `BUILT_IN`, or paths or patterns of files; the text is equal parts of them
     folder: Path,  # Folder for new files
@@ -305,11 +305,11 @@ def training_rows(
     large: bool = False,  # For BPE, also measure ours on ten times the text
 ) -> list[TrainRow]:  # Empty if none of these libraries trains it
     "The rows of a training."
-    algorithm, _, size = said.partition("=")
+    algorithm, _, size = training.partition("=")
     if algorithm not in TRAINERS or size.isdigit() == (algorithm == "counts"):
         kinds = ", ".join(f"{a}=8000" for a in TRAINERS if a != "counts")
         raise ValueError(
-            f"--train must be counts, or a kind and a number of pieces such as {kinds}, got {said!r}"
+            f"--train must be counts, or a kind and a number of pieces such as {kinds}, got {training!r}"
         )
     names = tuple(n for n in TRAINERS[algorithm] if libraries is None or n.split()[0] in libraries)
     if not names:
@@ -350,12 +350,12 @@ passes counts, "noise" is how far the median is above it. Times are CPU time for
 wall time for more."""
 
 # %% ../../nbs/cli/02_bench.ipynb #337ce7d6
-def _named(said):
+def _named_source(argument):
     "NAME=SOURCE, or a source that names itself."
-    name, equals, source = said.partition("=")
+    name, equals, source = argument.partition("=")
     if equals:
         return name, source
-    return said if said in BUILT_IN else Path(said).name.partition(".")[0], said
+    return argument if argument in BUILT_IN else Path(argument).name.partition(".")[0], argument
 
 
 def _chosen(names):
@@ -391,7 +391,7 @@ def _planned(tokenizers, texts, cases, threads, libraries, limit, folder):
     if {*cases} == {"chains"}:
         return chains
     vocabularies = [vocabulary(t, libraries, folder) for t in tokenizers]
-    named = [_named(t) for t in texts]
+    named = [_named_source(t) for t in texts]
     for _, source in named:
         if source not in BUILT_IN:
             find_files(source)  # raise an error now, not after an hour
@@ -448,7 +448,7 @@ def run_rows(
 _TRAIN = ("bpe=8000", "wordpiece=8000", "unigram=4000", "counts")
 
 
-def _asked(only, train, encoding):
+def _selected(only, train, encoding):
     "Whether encoding is measured, and which trainings; `encoding`: an option requests it."
     if only not in (None, "encode", "train"):
         raise ValueError(f"--only must be encode or train, got {only!r}")
@@ -563,7 +563,7 @@ def bench_command(
     "Time tokenizer libraries side by side."
     libraries = _chosen(library)
     old = json.loads(compare.read_text(encoding="utf-8"))["records"] if compare else None
-    encodes, trainings = _asked(only, train, bool(tokenizer or case))
+    encodes, trainings = _selected(only, train, bool(tokenizer or case))
     if encodes and library and not libraries:
         raise ValueError(
             f"--library must encode, got {library[0]}, which only trains; add --only train, or --train bpe=32000"
@@ -574,11 +574,18 @@ def bench_command(
         if encodes:
             cases = case or ["whole", "documents", "20", "cold"]
             rows = _planned(tokenizer or ["bpe"], text or ["prose"], cases, threads, libraries, size, folder)
-        for name, source in map(_named, text or ["code"]):
-            for said in trainings:
+        for name, source in map(_named_source, text or ["code"]):
+            for training in trainings:
                 for n in threads:
                     rows += training_rows(
-                        said, name, [source], folder, libraries=library, threads=n, limit=size, large=large
+                        training,
+                        name,
+                        [source],
+                        folder,
+                        libraries=library,
+                        threads=n,
+                        limit=size,
+                        large=large,
                     )
         if not rows:
             raise ValueError(f"--library must learn {', '.join(trainings)}, got {' '.join(library or [])}")

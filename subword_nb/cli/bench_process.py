@@ -255,18 +255,18 @@ def _forget_peak():
         Path("/proc/self/clear_refs").write_text("5")
 
 # %% ../../nbs/cli/00_bench_process.ipynb #96f97e4c
-def _once(run, given):
+def _once(run, argument):
     "CPU seconds, wall seconds, and the result of one call."
     gc.collect()
     wall, cpu = time.perf_counter(), time.process_time()
-    result = run(given)
+    result = run(argument)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     return cpu, wall, result
 
 # %% ../../nbs/cli/00_bench_process.ipynb #1f344fb3
 def passes(
     run: Callable,  # Function to time
-    given,  # Its argument
+    argument,  # Its argument
     look: Callable,  # Called with the first result; returns a dict
     *,
     repeats: int = 5,  # Maximum number of warm passes
@@ -275,12 +275,12 @@ def passes(
     "Time a first pass and warm ones."
     _forget_peak()
     before, begin = _resident("VmRSS"), time.perf_counter()
-    cpu, wall, result = _once(run, given)
+    cpu, wall, result = _once(run, argument)
     memory = None if before is None else max(0, _resident("VmHWM") - before)
     found, cpus, walls = look(result), [cpu], [wall]
     del result
     while len(cpus) <= repeats and (len(cpus) == 1 or time.perf_counter() - begin < seconds):
-        cpu, wall, _ = _once(run, given)
+        cpu, wall, _ = _once(run, argument)
         del _
         cpus.append(cpu)
         walls.append(wall)
@@ -304,7 +304,7 @@ def mixed_text(
     return joined + " ".join(runs) + "".join(rng.choices(letters[:26], k=3000))
 
 # %% ../../nbs/cli/00_bench_process.ipynb #597c165e
-def _keep_to(cores):
+def _limit_to_cores(cores):
     "Run only on the last `n` cores that this process may use."
     with suppress(AttributeError, OSError):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-cores:])
@@ -320,8 +320,8 @@ def _calls(job):
         and "threads" not in inspect.signature(names["tok"].encode_batch).parameters
     ):
         library = Library(*(x.replace(", threads=threads", "") if isinstance(x, str) else x for x in library))
-    taken = {"array": "text", "ids": "text", "call": "text", "batch": "texts", "rows": "result"}
-    return {k: eval(f"lambda {x}: {getattr(library, k)}", names) for k, x in taken.items()}
+    arguments = {"array": "text", "ids": "text", "call": "text", "batch": "texts", "rows": "result"}
+    return {k: eval(f"lambda {x}: {getattr(library, k)}", names) for k, x in arguments.items()}
 
 # %% ../../nbs/cli/00_bench_process.ipynb #1adf1343
 def _each(call):
@@ -365,14 +365,14 @@ def measure(
     # seconds
 ) -> dict:
     "Do one job in this process."
-    _keep_to(job.threads)
+    _limit_to_cores(job.threads)
     text = Path(job.text).read_bytes()[: job.limit or None].decode("utf-8", "ignore")
     # code is loaded by tokenizers that are then discarded
     _calls(job)["array"](mixed_text(size=1 << 21))
     _calls(job)["batch"]([mixed_text(size=1 << 20)] * 2)
     _calls(job)["call"](mixed_text()[:100])
     load, _, calls = _once(_calls, job)
-    run, given, rows = _case(job, calls, text)
+    run, argument, rows = _case(job, calls, text)
 
     def look(result):
         ids = rows(result)
@@ -382,8 +382,8 @@ def measure(
             facts["tolist"] = _seconds_of_tolist(ids[0])
         return facts
 
-    texts = [given] if isinstance(given, str) else given
-    done = passes(run, given, look, repeats=job.repeats, seconds=job.seconds)
+    texts = [argument] if isinstance(argument, str) else argument
+    done = passes(run, argument, look, repeats=job.repeats, seconds=job.seconds)
     return done | {"load": load, "bytes": sum(len(t.encode("utf-8")) for t in texts), "count": len(texts)}
 
 # %% ../../nbs/cli/00_bench_process.ipynb #309b1b59
@@ -430,7 +430,7 @@ _SP_LEARN = (
     "result = SentencePieceProcessor(model_proto=model.getvalue())"
 )
 _SP_PIECES = "{{{}: result.get_score(i) for i in range(len(result)) if not (result.is_control(i) or result.is_unknown(i))}}"
-_ALIKE = (
+_COMMON_OPTIONS = (
     "model_type='unigram', normalization_rule_name='identity', remove_extra_whitespaces=False, "
     "split_by_unicode_script=False, split_by_number=False, character_coverage=1.0"
 )
@@ -502,7 +502,7 @@ TRAINERS = {
             _SP, _SP_LEARN.format("model_type='unigram'"), _SP_PIECES.format("result.id_to_piece(i)")
         ),
         "sentencepiece alike": Trainer(
-            _SP, _SP_LEARN.format(_ALIKE), _SP_PIECES.format("result.id_to_piece(i)")
+            _SP, _SP_LEARN.format(_COMMON_OPTIONS), _SP_PIECES.format("result.id_to_piece(i)")
         ),
         "tokenizers": Trainer(
             _TK,
@@ -571,13 +571,13 @@ def measure_training(
     # bytes; pieces; for Unigram nats and pieces_used per character
 ) -> dict:
     "Train once in this process."
-    _keep_to(job.threads)
+    _limit_to_cores(job.threads)
     trainer = TRAINERS[job.algorithm][job.name]
     names, learn = {"threads": job.threads}, compile(trainer.learn, job.name, "exec")
     exec(trainer.ready, names)
 
-    def run(given):
-        path, size = given
+    def run(argument):
+        path, size = argument
         found: dict = {}
         exec(learn, names | {"path": path, "size": size}, found)
         return found["result"]

@@ -131,14 +131,14 @@ def _written(files, name, reads, folder):
 
 # %% ../../nbs/cli/01_bench_rows.ipynb #a6285aeb
 def vocabulary(
-    said: str,  # NAME=FILE,FILE…, or FILE; or bpe, wordpiece or unigram, to be trained now
+    argument: str,  # NAME=FILE,FILE…, or FILE; or bpe, wordpiece or unigram, to be trained now
     libraries: list[str],  # Libraries that should read it
     folder: Path,  # Folder for new files
 ) -> Vocabulary:  # With files for the libraries that can use them
     "Find the files of a vocabulary, and write those that are missing."
-    name, equals, paths = said.partition("=")
+    name, equals, paths = argument.partition("=")
     if not equals:
-        name, paths = Path(said).stem, said
+        name, paths = Path(argument).stem, argument
     if paths in ("bpe", "wordpiece", "unigram") and not Path(paths).exists():
         paths = _trained(paths, folder)
     files = {
@@ -188,8 +188,8 @@ def _environment(threads, library=""):
     if library == "tokenizers-rc":
         variables["PYTHONPATH"] = os.pathsep.join([os.environ[_CANDIDATE], *sys.path[1:]])
     # keep bytecode, as installers do
-    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    return kept | {k: str(v) for k, v in variables.items()}
+    inherited = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return inherited | {k: str(v) for k, v in variables.items()}
 
 
 def _failed(done, job):
@@ -285,14 +285,14 @@ def run_process(
     cpu, wall = _children() - cpu, time.perf_counter() - wall
     if done.returncode:
         return _failed(done, Job(library, ""))
-    said = dict(line.split() for line in done.stdout.splitlines() if line.startswith(("ids ", "peak ")))
-    tokens = int(said.get("ids", 0))
+    results = dict(line.split() for line in done.stdout.splitlines() if line.startswith(("ids ", "peak ")))
+    tokens = int(results.get("ids", 0))
     return {
         "cpu": [cpu],
         "wall": [wall],
         "digest": f"{tokens} ids",
         "tokens": tokens,
-        "memory": int(said["peak"]) * 1024 if "peak" in said else None,
+        "memory": int(results["peak"]) * 1024 if "peak" in results else None,
         "bytes": size,
         "count": 1,
     }
@@ -431,10 +431,10 @@ def run_training(
         "threads": row.threads,
     }
     ours = set(next((f[0].get("pieces", ()) for x, f in found.items() if x == "subword_nb" and f), ()))
-    return [_merged(name | {"library": x}, f) | _more(f, ours) for x, f in found.items()]
+    return [_merged(name | {"library": x}, f) | _training_values(f, ours) for x, f in found.items()]
 
 
-def _more(found, ours):
+def _training_values(found, ours):
     "Values that only trainings report."
     if any("error" in f for f in found):
         return {}

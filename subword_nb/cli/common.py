@@ -159,14 +159,14 @@ class Commands(TyperGroup):
     def main(
         self,
         *args,  # As typer passes them
-        **more,  # As typer passes them; errors are reported whatever `standalone_mode` is
+        **options,  # As typer passes them; errors are reported whatever `standalone_mode` is
     ) -> None:  # The process ends
         "Run a command line; a mistake of the caller is one line and exit code 2."
-        more["standalone_mode"] = False
+        options["standalone_mode"] = False
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="replace")
-        code = _exit_code(lambda: super(Commands, self).main(*args, **more))
+        code = _exit_code(lambda: super(Commands, self).main(*args, **options))
         sys.exit(code if isinstance(code, int) else 0)
 
 # %% ../../nbs/cli/03_common.ipynb #be0c8611
@@ -186,10 +186,10 @@ def _exit_code(run):
 def stdin_bytes(
     command: str,  # The command that reads, for its help in the error
     *,
-    asked: bool = False,  # The user requested standard input, so a keyboard is fine
+    requested: bool = False,  # The user requested standard input, so a keyboard is fine
 ) -> bytes:  # All of standard input
     "Read standard input; a terminal is an error, so that no command waits for typing unexpectedly."
-    if sys.stdin is None or (sys.stdin.isatty() and not asked):
+    if sys.stdin is None or (sys.stdin.isatty() and not requested):
         raise ValueError(
             f"TEXT must be given, {command} has nothing to read: give it as an argument, name a --file, "
             f"or pipe it in (subword-nb {command} --help shows how)"
@@ -203,7 +203,7 @@ def named_sources(
 ) -> Iterator[tuple[str, bytes | Path]]:  # (name, bytes) of standard input, or (name, path) of each file
     "The sources that a --file names."
     if name == "-":
-        yield "<stdin>", stdin_bytes(command, asked=True)
+        yield "<stdin>", stdin_bytes(command, requested=True)
     else:
         yield from ((str(p), p) for p in find_files(name))
 
@@ -219,8 +219,8 @@ def texts_of(
     if words and files:
         raise ValueError("--file must be left out where TEXT is given, got both; give one of them")
     if len(words) > 1:
-        said = clip(" ".join(words), n=200)
-        raise ValueError(f'TEXT must be one argument, got {len(words)}; put it in quotes: "{said}"')
+        shortened = clip(" ".join(words), n=200)
+        raise ValueError(f'TEXT must be one argument, got {len(words)}; put it in quotes: "{shortened}"')
     if words:
         sources: Iterable = [("TEXT", os.fsencode(words[0]))]
     elif files:

@@ -21,11 +21,11 @@ from ..core.draw import printable
 
 # %% ../../nbs/cli/04_files.ipynb #dd2f9f87
 def reader_options(
-    given: list[str],  # Options as name=value
+    arguments: list[str],  # Options as name=value
 ) -> dict:  # Name → value
     "Options of a reader from those of the command line."
     options = {}
-    for text in given:
+    for text in arguments:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise ValueError(f"--option must be NAME=VALUE, got {text!r}")
@@ -154,17 +154,19 @@ def _partial(out: Path) -> Path:
 
 def _stopped(out: Path, e: BaseException) -> None:
     "Report how an interrupted or failed run can be continued."
-    left = _partial(out)
-    kept = "nothing was written"
-    if left.exists():
-        kept = f"finished work is in {left}; the same command continues from there, and --restart starts over"
+    partial = _partial(out)
+    advice = "nothing was written"
+    if partial.exists():
+        advice = (
+            f"finished work is in {partial}; the same command continues from there, and --restart starts over"
+        )
     if isinstance(e, KeyboardInterrupt):
-        print(f"subword-nb: stopped; {printable(kept, space=' ')}", file=sys.stderr)
+        print(f"subword-nb: stopped; {printable(advice, space=' ')}", file=sys.stderr)
         raise typer.Exit(130)
-    if not left.exists() or str(left) in str(e):
+    if not partial.exists() or str(partial) in str(e):
         raise e
     raise ValueError(
-        f"{e}. Then run the same command again, which continues from {left}; --restart starts over"
+        f"{e}. Then run the same command again, which continues from {partial}; --restart starts over"
     )
 
 # %% ../../nbs/cli/04_files.ipynb #44a18345
@@ -252,7 +254,7 @@ def encode_files_command(
 
     for spelled, char in (("\\n", "\n"), ("\\t", "\t"), ("\\0", "\0")):
         separator = separator and separator.replace(spelled, char)
-    begun = _partial(out).exists()
+    is_partial = _partial(out).exists()
     try:
         with progress_lines("subword-nb encode-files"):
             done = encode_files(
@@ -274,7 +276,7 @@ def encode_files_command(
             )
     except (ValueError, KeyboardInterrupt) as e:
         _stopped(out, e)
-    already = "continued from an earlier run" if begun else "already complete"
+    already = "continued from an earlier run" if is_partial else "already complete"
     print(
         f"{printable(str(out), space=' ')}: {done.documents:,} document{'s' * (done.documents != 1)}, "
         f"{done.tokens:,} ids as {done.dtype}{f' ({already})' if done.resumed else ''}"

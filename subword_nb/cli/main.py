@@ -111,9 +111,9 @@ class _WithBench(Commands):
             return super().get_command(ctx, name)
         from subword_nb.cli.bench import EXAMPLES, bench_command
 
-        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-        alone.command(name, help=EXAMPLES)(bench_command)
-        return typer.main.get_command(alone)
+        app = typer.Typer(add_completion=False, rich_markup_mode=None)
+        app.command(name, help=EXAMPLES)(bench_command)
+        return typer.main.get_command(app)
 
 
 app = typer.Typer(
@@ -321,8 +321,8 @@ def _facts(facts: dict) -> str:
 
 def _named_values(values: dict) -> str:
     "Names and values in a line."
-    said = (f"{printable(str(k), space=' ')} {printable(str(v), space=' ')}" for k, v in values.items())
-    return ", ".join(said) or "none"
+    entries = (f"{printable(str(k), space=' ')} {printable(str(v), space=' ')}" for k, v in values.items())
+    return ", ".join(entries) or "none"
 
 
 def _as_json(value) -> str:

@@ -90,8 +90,8 @@ def _written(rows, form):
     if form == "csv":
         return _as_csv(rows)
     if form == "svg":
-        bars = [(clipped(row["tokenizer"]), row["bytes per token"]) for row in rows]
-        return draw_bars(bars, title="Bytes for each token").svg + "\n"
+        values = [(clipped(row["tokenizer"]), row["bytes per token"]) for row in rows]
+        return draw_bars(values, title="Bytes for each token").svg + "\n"
     return _table(rows)
 
 # %% ../../nbs/cli/05_measure.ipynb #ae637b03

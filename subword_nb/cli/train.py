@@ -160,8 +160,8 @@ def _named_sources(sources: list, parity: Any, options: dict) -> tuple[dict, Any
         parity = {"variant": parity}
     known = [f.name for f in fields(Parity)]
     if not isinstance(parity, dict) or (invalid := {*parity} - {*known}):
-        got = json.dumps(parity) if not isinstance(parity, dict) else min(invalid)
-        raise ValueError(f"parity must be base, window, or a dict in JSON of {', '.join(known)}, got {got}")
+        shown = json.dumps(parity) if not isinstance(parity, dict) else min(invalid)
+        raise ValueError(f"parity must be base, window, or a dict in JSON of {', '.join(known)}, got {shown}")
     if isinstance(parity.get("dev"), dict):
         dev = {name: [paths] if isinstance(paths, str) else paths for name, paths in parity["dev"].items()}
         parity = parity | {"dev": {name: _source(paths, options) for name, paths in dev.items()}}
@@ -311,31 +311,31 @@ def train_command(
     _train(checked_out(out, algorithm), {k: v for k, v in locals().items() if v is not None and k != "out"})
 
 # %% ../../nbs/cli/06_train.ipynb #cc0b33f5
-def _options(given: dict, more: list) -> dict:
+def _options(options: dict, assignments: list) -> dict:
     "The options of `Tokenizer.train` from those of the command line."
     from subword_nb.train.recipes import options_of
 
-    if given.get("initial_alphabet", "bytes") not in ("bytes", "corpus"):
-        given["initial_alphabet"] = list(given["initial_alphabet"])
+    if options.get("initial_alphabet", "bytes") not in ("bytes", "corpus"):
+        options["initial_alphabet"] = list(options["initial_alphabet"])
     for name in ("normalizer", "pre_tokenizer"):
-        if given.get(name) == "none":
-            given[name] = None
-    for text in more:
+        if options.get(name) == "none":
+            options[name] = None
+    for text in assignments:
         name, equals, value = text.partition("=")
         name = name.replace("-", "_")
         if not equals:
             raise ValueError(f"--option must be NAME=VALUE, got {text}; write --option {text}=VALUE")
-        if name in given or name not in options_of(given["algorithm"]):
-            why = "is there already, or has an option of its own" if name in given else "is not understood"
-            known = ", ".join(options_of(given["algorithm"]))
+        if name in options or name not in options_of(options["algorithm"]):
+            why = "is there already, or has an option of its own" if name in options else "is not understood"
+            known = ", ".join(options_of(options["algorithm"]))
             raise ValueError(
-                f"--option must be one that {given['algorithm']} has, each once, got {name}, which {why}; it has {known}"
+                f"--option must be one that {options['algorithm']} has, each once, got {name}, which {why}; it has {known}"
             )
         try:
-            given[name] = json.loads(value)
+            options[name] = json.loads(value)
         except ValueError:
-            given[name] = value
-    return given
+            options[name] = value
+    return options
 
 # %% ../../nbs/cli/06_train.ipynb #b1094c00
 def checked_out(
@@ -378,42 +378,44 @@ def checked_out(
 _CORPUS = ("sample", "field", "seed", "errors")
 
 
-def _train(out: str, given: dict) -> None:
+def _train(out: str, arguments: dict) -> None:
     "Train, save, and report the result."
     from subword_nb.tokenizer.tokenizer import Tokenizer
 
-    sources = given.pop("sources", [])
-    like = given.pop("like", None)
-    more = given.pop("extend", None)
-    corpus = {k: given.pop(k) for k in _CORPUS if k in given}
-    folder = given.get("checkpoint")
-    if like and more:
+    sources = arguments.pop("sources", [])
+    like = arguments.pop("like", None)
+    extended = arguments.pop("extend", None)
+    corpus = {k: arguments.pop(k) for k in _CORPUS if k in arguments}
+    folder = arguments.get("checkpoint")
+    if like and extended:
         raise ValueError(
             "--like must be left out with --extend: --like learns a new vocabulary, --extend keeps all ids; give one of them"
         )
-    special_tokens, plain = given.pop("special_token", []), given.pop("plain", False)
-    options = _options(given, given.pop("option", []))
+    special_tokens, plain = arguments.pop("special_token", []), arguments.pop("plain", False)
+    options = _options(arguments, arguments.pop("option", []))
     if options.get("parity") is None:
         source = _source(sources, corpus)
     else:
         source, options["parity"] = _named_sources(sources, options["parity"], corpus)
-    if plain and more:
+    if plain and extended:
         raise ValueError("--plain must be left out with --extend, which keeps what texts may spell")
     if plain:
         options["allowed_special"] = ()
     try:
         warnings.filterwarnings("ignore", "training ended with")  # reported below with the result
         with progress_lines("subword-nb train"):
-            if like or more:
-                tok = _from_other(Tokenizer.load(like or more), bool(more), source, special_tokens, options)
+            if like or extended:
+                tok = _from_other(
+                    Tokenizer.load(like or extended), bool(extended), source, special_tokens, options
+                )
             else:
                 tok = Tokenizer.train(source, special_tokens=special_tokens, **options)
     except KeyboardInterrupt:
-        left = "nothing was written"
+        advice = "nothing was written"
         if folder and folder.exists():
-            kept = printable(str(folder), space=" ")
-            left = f"finished work is in {kept}, and the same command continues from there"
-        print(f"subword-nb: stopped; {left}", file=sys.stderr)
+            shown_folder = printable(str(folder), space=" ")
+            advice = f"finished work is in {shown_folder}, and the same command continues from there"
+        print(f"subword-nb: stopped; {advice}", file=sys.stderr)
         raise typer.Exit(130) from None
     written = save_anyway(tok, out)
     for note in written.notes:
@@ -458,9 +460,9 @@ def how_ended(
     report: Any,  # A `TrainingReport`
 ) -> str:  # " (stopped before …)", or nothing
     "Why training stopped early, if it did."
-    from subword_nb.train.train import why_short
+    from subword_nb.train.train import why_ended_early
 
-    why = why_short(report)
+    why = why_ended_early(report)
     return f" (stopped before {report.asked:,}: {why})" if why else ""
 
 # %% ../../nbs/cli/06_train.ipynb #50fed9ce
@@ -519,13 +521,13 @@ def count_command(
         raise FileNotFoundError(f"--out {out}: there is no folder {out.parent}; create it first")
     counts = _counted(sources or [])
     if counts is None:
-        given: dict = dict(normalizer=normalizer, pre_tokenizer=pre_tokenizer, documents=documents)
-        given = {k: None if v == "none" else v for k, v in given.items() if v is not None}
+        options: dict = dict(normalizer=normalizer, pre_tokenizer=pre_tokenizer, documents=documents)
+        options = {k: None if v == "none" else v for k, v in options.items() if v is not None}
         with progress_lines("subword-nb count"):
             counts = pretoken_counts(
                 _corpus(sources or [], sample, field=field, seed=seed, errors=errors),
                 algorithm=algorithm,
-                **given,
+                **options,
                 threads=threads,
                 memory=1 << 27,  # the rest is added up on disk
                 max_pretokens=max_pretokens,

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['Batch', 'pack', 'gathered', 'last_byte', 'last_cut', 'kernels_ready', 'is_utf8', 'byte_chunks', 'lines_of',
            'split_lines', 'pack_stream', 'field_path', 'Rows', 'need_arrow', 'column_path', 'column_batches', 'draws',
-           'draw_limit', 'kept_units', 'sampled']
+           'draw_limit', 'selected_units', 'sampled']
 
 # %% ../../nbs/corpus/02_batches.ipynb #a04f3a8d
 import codecs
@@ -56,22 +56,22 @@ def gathered(
     "The same documents in fewer batches."
     import numpy as np
 
-    held, size = [], 0
+    pending, size = [], 0
     for batch in batches:
-        held.append(batch)
+        pending.append(batch)
         size += len(batch.data) + len(batch.bounds)
-        if size >= BLOCK // 2 or len(held) >= 256:
-            yield _joined(held, np)
-            held, size = [], 0
-    if held:
-        yield _joined(held, np)
+        if size >= BLOCK // 2 or len(pending) >= 256:
+            yield _joined(pending, np)
+            pending, size = [], 0
+    if pending:
+        yield _joined(pending, np)
 
 
-def _joined(held, np):
+def _joined(batches, np):
     "Several batches as one."
-    step, full = sum(b.step for b in held), [b for b in held if len(b.bounds) > 1]
+    step, full = sum(b.step for b in batches), [b for b in batches if len(b.bounds) > 1]
     if len(full) < 2:
-        return (full or held)[0]._replace(step=step)
+        return (full or batches)[0]._replace(step=step)
     starts = np.cumsum([0, *(len(b.data) for b in full)])
     bounds = [b.bounds[1:] + at for b, at in zip(full, starts[:-1].tolist(), strict=True)]
     return Batch(b"".join([b.data for b in full]), np.concatenate([np.zeros(1, np.int64), *bounds]), step)
@@ -131,7 +131,7 @@ def last_cut(
     return 0
 
 
-def _whole(data):
+def _complete_length(data):
     "The number of bytes without an incomplete last character."
     for k in range(1, min(4, len(data) + 1)):
         lead = data[-k]
@@ -171,7 +171,7 @@ def is_utf8(
 # %% ../../nbs/corpus/02_batches.ipynb #66464150
 def _checked(data, final, errors, source, at, quick):
     "The valid UTF-8 at the start of some bytes, and its length; the rest is the beginning of a character."
-    k = len(data) if final else _whole(data)
+    k = len(data) if final else _complete_length(data)
     head = data if k == len(data) else data[:k]
     if is_utf8(head, quick=quick):
         try:
@@ -203,25 +203,25 @@ def byte_chunks(
     at: int = 0,  # Offset of the first block, for an error
 ) -> Iterator[tuple[bytes, int]]:  # Chunks cut as `documents` cuts, with positions on disk
     "Cut a stream of bytes into chunks that can be treated as documents."
-    held, tail = bytearray(), b""
+    pending, tail = bytearray(), b""
     place, chars, seen = 0, 0, 0
     for block, reached in blocks:
         data = tail + block if tail else block
         text, used = _checked(data, not block, errors, source, at, quick)
         tail, at = data[used:], at + used
-        if text and held:
-            k = _new_cut(held, seen, quick) or (len(held) if chars > LONGEST else 0)
+        if text and pending:
+            k = _new_cut(pending, seen, quick) or (len(pending) if chars > LONGEST else 0)
             if k:
-                yield bytes(memoryview(held)[:k]), place
-                del held[:k]
+                yield bytes(memoryview(pending)[:k]), place
+                del pending[:k]
                 chars = 0
-            seen = len(held)
-        held += text
-        if len(held) > LONGEST:
-            chars = chars + _characters(text) if chars else _characters(held)
+            seen = len(pending)
+        pending += text
+        if len(pending) > LONGEST:
+            chars = chars + _characters(text) if chars else _characters(pending)
         place = reached
-    if held:
-        yield bytes(held), place
+    if pending:
+        yield bytes(pending), place
 
 
 def _characters(text):
@@ -229,12 +229,12 @@ def _characters(text):
     return sum(len(text[i : i + BLOCK].translate(None, _CONTINUES)) for i in range(0, len(text), BLOCK))
 
 
-def _new_cut(held, seen, quick):
+def _new_cut(pending, seen, quick):
     "The last cut of the stored bytes, whose first `seen` had none before more were read; 0: there is none."
     start = max(0, seen - 16)  # the characters around a position decide
-    while start and held[start] & 0xC0 == 0x80:
+    while start and pending[start] & 0xC0 == 0x80:
         start -= 1
-    k = last_cut(held[start:], quick=quick)
+    k = last_cut(pending[start:], quick=quick)
     return start + k if k else 0
 
 # %% ../../nbs/corpus/02_batches.ipynb #6b7c06da
@@ -251,22 +251,22 @@ def lines_of(
             "row_bytes", size, f"{source} has a line of {size:,} bytes or more, and is read line by line"
         )
 
-    held, size = [], 0
+    pending, size = [], 0
     for data, _, step in chunks:
         ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10) + 1
         if len(ends):
             bounds, last = np.concatenate([np.zeros(1, np.int64), ends + size]), int(ends[-1])
             check(int(np.diff(bounds).max()))
-            yield Batch(b"".join([*held, data[:last]]), bounds, step)
-            held, size, data, step = [], 0, data[last:], 0
+            yield Batch(b"".join([*pending, data[:last]]), bounds, step)
+            pending, size, data, step = [], 0, data[last:], 0
         if data:
-            held.append(data)
+            pending.append(data)
             size += len(data)
             check(size)
         if step:
             yield pack([], step=step)
-    if held:
-        yield pack([b"".join(held)])
+    if pending:
+        yield pack([b"".join(pending)])
 
 # %% ../../nbs/corpus/02_batches.ipynb #aa6c235a
 def split_lines(
@@ -301,17 +301,17 @@ def pack_stream(
     size: int = BLOCK,  # Approximate size of a batch in bytes
 ) -> Iterator[Batch]:  # Every document is one step
     "Collect single documents in batches."
-    held, n, step = [], 0, 0
+    pending, n, step = [], 0, 0
     for doc in docs:
         step += 1
         if doc is not None:
-            held.append(doc)
+            pending.append(doc)
             n += len(doc) + 8
         if n >= size:
-            yield pack(held, step=step)
-            held, n, step = [], 0, 0
+            yield pack(pending, step=step)
+            pending, n, step = [], 0, 0
     if step:
-        yield pack(held, step=step)
+        yield pack(pending, step=step)
 
 # %% ../../nbs/corpus/02_batches.ipynb #96029c8e
 def field_path(
@@ -435,14 +435,14 @@ def column_path(
     where: str,  # Name of the table, for an error
 ) -> list[str]:  # As `field_path` returns it
     "The path to the column of text."
-    said = {f.name: f.type for f in schema}
+    types = {f.name: f.type for f in schema}
     keys = field_path(
-        said,
-        [k for k, t in said.items() if str(t).split("<values=")[-1].startswith(("string", "large_string"))],
+        types,
+        [k for k, t in types.items() if str(t).split("<values=")[-1].startswith(("string", "large_string"))],
         field,
         where,
     )
-    kind = said[keys[0]]
+    kind = types[keys[0]]
     for n, key in enumerate(keys[1:], 1):
         inside = {f.name: f.type for f in kind} if str(kind).startswith("struct<") else {}
         if key not in inside:
@@ -579,7 +579,7 @@ def draw_limit(
     return int(least.max()) + 1
 
 
-def kept_units(
+def selected_units(
     batches: Iterable[Batch],  # Units that follow each other in a corpus
     *,
     seed: int,  # As for `sampled`
@@ -605,7 +605,7 @@ def sampled(
     import numpy as np
 
     if isinstance(sample, float):
-        yield from kept_units(batches, seed=seed, below=draw_limit(sample, seed, 0))
+        yield from selected_units(batches, seed=seed, below=draw_limit(sample, seed, 0))
         return
     at, heap, limit = 0, [], np.uint64(2**64 - 1)
     for batch in batches:

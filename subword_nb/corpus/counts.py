@@ -127,16 +127,16 @@ def without_long(
     import numpy as np
 
     lengths = np.diff(counts.bounds)
-    kept = lengths <= limit
-    if kept.all():
+    is_short = lengths <= limit
+    if is_short.all():
         return counts
     number, size = counts.left_out
-    number += int(counts.counts[~kept].sum())
-    size += int((counts.counts * lengths)[~kept].sum())
-    bounds = np.zeros(int(kept.sum()) + 1, np.int64)
-    np.cumsum(lengths[kept], out=bounds[1:])
-    data = counts.data[np.repeat(kept, lengths)]
-    return replace(counts, data=data, bounds=bounds, counts=counts.counts[kept], left_out=(number, size))
+    number += int(counts.counts[~is_short].sum())
+    size += int((counts.counts * lengths)[~is_short].sum())
+    bounds = np.zeros(int(is_short.sum()) + 1, np.int64)
+    np.cumsum(lengths[is_short], out=bounds[1:])
+    data = counts.data[np.repeat(is_short, lengths)]
+    return replace(counts, data=data, bounds=bounds, counts=counts.counts[is_short], left_out=(number, size))
 
 # %% ../../nbs/corpus/01_counts.ipynb #b0b57c07
 def write_atomically(
@@ -162,8 +162,8 @@ def write_together(
                 _write_through(path, write)
         _rename(staged)
     finally:
-        for _, *left in staged:
-            for name in left[1:]:
+        for _, *rest in staged:
+            for name in rest[1:]:
                 name.unlink(missing_ok=True)
 
 

@@ -69,16 +69,16 @@ def default_corpus(
 # %% ../../nbs/corpus/00_documents.ipynb #0f539a66
 def _standard_sources() -> list[Path]:
     "The .py files of the standard library, in an order that does not depend on the platform."
-    home, tests = Path(glob.__file__).parent, {"test", "tests", "idlelib", "lib2to3"}
-    parts = ((p, p.relative_to(home).parts) for p in home.rglob("*.py"))
+    library, tests = Path(glob.__file__).parent, {"test", "tests", "idlelib", "lib2to3"}
+    parts = ((p, p.relative_to(library).parts) for p in library.rglob("*.py"))
     found = [
         p for p, names in parts if not tests & set(names) and not any(n.endswith("-packages") for n in names)
     ]
     if not found:
         raise FileNotFoundError(
-            f"no source files in {home}; this Python was installed without them: use default_corpus(sources=False)"
+            f"no source files in {library}; this Python was installed without them: use default_corpus(sources=False)"
         )
-    return sorted(found, key=lambda p: p.relative_to(home).as_posix())
+    return sorted(found, key=lambda p: p.relative_to(library).as_posix())
 
 # %% ../../nbs/corpus/00_documents.ipynb #cb7dfb79
 def find_files(
@@ -127,12 +127,12 @@ def _decoded(blocks: Iterable[bytes], errors: str, source: str) -> Iterator[str]
     "Decode a stream of blocks of bytes, the last of them empty, as if it were one."
     decoder, seen = codecs.getincrementaldecoder("utf-8")(errors), 0
     for block in blocks:
-        held = len(decoder.getstate()[0])
+        pending = len(decoder.getstate()[0])
         try:
             yield decoder.decode(block, final=not block)
         except UnicodeDecodeError as e:
             raise ValueError(
-                f"{source} must be UTF-8, got the byte 0x{e.object[e.start]:02x} at offset {seen - held + e.start} ({e.reason}); "
+                f"{source} must be UTF-8, got the byte 0x{e.object[e.start]:02x} at offset {seen - pending + e.start} ({e.reason}); "
                 'pass errors="replace" or errors="ignore", or convert the file to UTF-8'
             ) from None
         seen += len(block)
@@ -210,7 +210,7 @@ def read_blocks(
 def _unpacked(raw, kind: str, size: int, offset: int, name: str) -> Iterator[tuple[bytes, int]]:
     "The blocks of an open file."
     stream, damage = _opened(raw, kind)
-    block, tells = None, hasattr(raw, "seekable") and raw.seekable()
+    block, can_tell = None, hasattr(raw, "seekable") and raw.seekable()
     while block != b"":
         try:
             if block is None and kind and is_empty(raw) and not first_bytes(raw, 1):
@@ -233,7 +233,7 @@ def _unpacked(raw, kind: str, size: int, offset: int, name: str) -> Iterator[tup
             raise ValueError(
                 f"{name} must be a valid {kind} file, got a damaged one ({e}); download or compress it again"
             ) from None
-        yield block, raw.tell() if tells else 0
+        yield block, raw.tell() if can_tell else 0
 
 # %% ../../nbs/corpus/00_documents.ipynb #3281d679
 def _opened(raw, kind: str) -> tuple:
@@ -293,12 +293,14 @@ class _Frames:
     def read1(self, size: int) -> bytes:
         "At least one byte, at most `size`; none at the end."
         while not len(self.held):
-            hungry = getattr(self.frame, "needs_input", True)  # False while it holds back more than a block
+            needs_input = getattr(
+                self.frame, "needs_input", True
+            )  # False while it holds back more than a block
             packed = b""
-            if hungry:
+            if needs_input:
                 packed = self.left[: self.feed] or self.raw.read(self.feed)
                 self.left = self.left[self.feed :]
-            if hungry and not packed:
+            if needs_input and not packed:
                 if self.frame is not None:
                     raise EOFError
                 return b""
@@ -330,7 +332,7 @@ class _Frames:
 # %% ../../nbs/corpus/00_documents.ipynb #34b48ee0
 def _chunks(path, errors: str, size: int | None = None) -> Iterator[tuple[str, int]]:
     "A file (or an open binary file) as chunks of text, each with the position reached on disk."
-    held, place, reached = "", 0, [0]
+    pending, place, reached = "", 0, [0]
 
     def blocks() -> Iterator[bytes]:
         for block, reached[0] in read_blocks(path, size or BLOCK):
@@ -339,14 +341,14 @@ def _chunks(path, errors: str, size: int | None = None) -> Iterator[tuple[str, i
     for text in _decoded(
         blocks(), errors, str(getattr(path, "name", "<stream>") if isinstance(path, io.IOBase) else path)
     ):
-        if text and held:
-            k = _last_cut(held) or (len(held) if len(held) > LONGEST else 0)
+        if text and pending:
+            k = _last_cut(pending) or (len(pending) if len(pending) > LONGEST else 0)
             if k:
-                yield held[:k], place
-            held = held[k:]
-        held, place = held + text, reached[0]
-    if held:
-        yield held, place
+                yield pending[:k], place
+            pending = pending[k:]
+        pending, place = pending + text, reached[0]
+    if pending:
+        yield pending, place
 
 # %% ../../nbs/corpus/00_documents.ipynb #cfe3e039
 def documents(

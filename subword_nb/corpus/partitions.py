@@ -205,18 +205,18 @@ def document_from(
     n = len(separator)
     if at <= 0:
         return 0
-    at, wanted = _certain(raw, max(0, at - n), separator), at
+    at, target = _certain(raw, max(0, at - n), separator), at
     raw.seek(at)
-    held = b""
+    buffer = b""
     while block := read_block(raw, min(BLOCK, max(256, size - at))):
-        held += block
+        buffer += block
         k = 0
-        while (p := held.find(separator, k)) >= 0:
+        while (p := buffer.find(separator, k)) >= 0:
             k = p + n
-            if at + k >= wanted:
+            if at + k >= target:
                 return at + k
-        k = max(k, len(held) - n + 1)
-        held, at = held[k:], at + k
+        k = max(k, len(buffer) - n + 1)
+        buffer, at = buffer[k:], at + k
     return size
 
 # %% ../../nbs/corpus/04_partitions.ipynb #ee842a39
@@ -352,13 +352,13 @@ def _row_batches(part, raw, field, errors):
     if at:
         _learn_keys(raw, rows)
     raw.seek(at)
-    held, n = b"", at
+    pending, n = b"", at
     while n < stop and (block := read_block(raw, min(BLOCK, stop - n))):
         n += len(block)
-        *lines, held = (held + block).split(b"\n")
-        check_limit("row_bytes", len(held), f"{part.path} has a line of {len(held):,} bytes or more")
+        *lines, pending = (pending + block).split(b"\n")
+        check_limit("row_bytes", len(pending), f"{part.path} has a line of {len(pending):,} bytes or more")
         docs = []
-        for line in lines + [held] * (n == stop):
+        for line in lines + [pending] * (n == stop):
             if (doc := _row(rows, line, at)) is not None:
                 docs.append(doc)
             at += len(line) + 1

@@ -109,20 +109,20 @@ def _found(name):
         for p in map(Path, glob.iglob(glob.escape(path) + "/**", recursive=True))
         if not p.is_dir()
     )
-    taken, skipped = _sorted_out(path, [Path(path, *parts) for parts in sorted(inside)])
-    return [_local(p) for p in taken], skipped
+    readable, skipped = _files_and_skipped(path, [Path(path, *parts) for parts in sorted(inside)])
+    return [_local(p) for p in readable], skipped
 
 
-def _sorted_out(folder, names):
+def _files_and_skipped(folder, names):
     "The files of a folder that are read, and those that are skipped."
-    taken, skipped = [n for n in names if _known(str(n))], [str(n) for n in names if not _known(str(n))]
-    if not taken:
+    readable, skipped = [n for n in names if _known(str(n))], [str(n) for n in names if not _known(str(n))]
+    if not readable:
         raise FileNotFoundError(
             f"{folder} contains no file that is text by its "
             f"suffix{f' (skipped: {_kinds(skipped)})' if skipped else ''}; "
             f"name files of other kinds with a pattern, such as '{str(folder).rstrip('/')}/**/*.dat'"
         )
-    return taken, skipped
+    return readable, skipped
 
 
 def _kinds(names):
@@ -147,7 +147,7 @@ def _remote(url):
     if not fs.isfile(path):
         inside = sorted(p for p in fs.glob(path) if not fs.isdir(p)) if glob.has_magic(path) else []
         if not inside and fs.isdir(path):
-            inside, skipped = _sorted_out(
+            inside, skipped = _files_and_skipped(
                 url, [p for p in sorted(fs.find(path)) if "/." not in p[len(path) :]]
             )
     if not inside:
@@ -195,12 +195,12 @@ def _read_text(file, corpus):
 def _read_rows(file, corpus):
     "JSON lines."
     rows = Rows(lambda i: f"{file.name}, line {i}", corpus.field, corpus.errors)
-    held, n, last = [], 0, 0
+    pending, n, last = [], 0, 0
     for block, place in _blocks(file):
         head, newline, tail = block.rpartition(b"\n")
-        lines = b"".join([*held, head]).split(b"\n") if newline or not block else []
-        held = [tail] if newline else [*held, block]
-        size = sum(map(len, held))
+        lines = b"".join([*pending, head]).split(b"\n") if newline or not block else []
+        pending = [tail] if newline else [*pending, block]
+        size = sum(map(len, pending))
         check_limit("row_bytes", size, f"{file.name}, line {n + len(lines) + 1} has {size:,} bytes or more")
         docs = []
         for line in lines:
@@ -268,7 +268,7 @@ def _records(table, column, name):
 
 # %% ../../nbs/corpus/03_sources.ipynb #2e4da793
 @contextmanager
-def _sound(name, kind, raw):
+def _read_errors(name, kind, raw):
     "Add to errors which file is damaged, has changed, or is on a failing disk."
     with naming_file(name), unchanged(raw, name), nullcontext(need_arrow()) as pa:
         try:
@@ -283,7 +283,7 @@ def _sound(name, kind, raw):
 
 def _read_parquet(file, corpus):
     "A Parquet file: a thousand rows at a time, fewer if they are long."
-    with file.open() as raw, _sound(file.name, "Parquet", raw):
+    with file.open() as raw, _read_errors(file.name, "Parquet", raw):
         from pyarrow import parquet
 
         table = parquet.ParquetFile(raw, buffer_size=BLOCK, pre_buffer=False)
@@ -300,9 +300,9 @@ def _read_parquet(file, corpus):
 def _read_arrow(file, corpus):
     "An Arrow file, or the stream that `datasets` writes: one record batch at a time."
     with (
-        file.open() as opened,
-        _sound(file.name, "Arrow", opened) as pa,
-        pa.OSFile(str(file.path)) if file.path else nullcontext(opened) as raw,
+        file.open() as file_object,
+        _read_errors(file.name, "Arrow", file_object) as pa,
+        pa.OSFile(str(file.path)) if file.path else nullcontext(file_object) as raw,
     ):
         head, _ = raw.read(6), raw.seek(0)
         table = (pa.ipc.open_file if head == b"ARROW1" else pa.ipc.open_stream)(raw)
@@ -390,12 +390,12 @@ def _split(source):
 # %% ../../nbs/corpus/03_sources.ipynb #0be274c8
 def _read_items(source, corpus):
     "The documents of an iterable."
-    rows, held = Rows("document {}".format, corpus.field, corpus.errors), []
+    rows, first_item = Rows("document {}".format, corpus.field, corpus.errors), []
 
     def own(items):
         for i, item in items:
             if isinstance(item, Path):
-                held.append(item)
+                first_item.append(item)
                 return
             yield rows.utf8(item, i)
 
@@ -404,9 +404,9 @@ def _read_items(source, corpus):
     items = enumerate(opened_batches(islice(source, n, None)), n)
     while True:
         yield from pack_stream(own(items))
-        if not held:
+        if not first_item:
             return
-        for file in _found(held.pop())[0]:
+        for file in _found(first_item.pop())[0]:
             for batch in _reader(file, corpus.field)(file, corpus):
                 yield batch._replace(step=0)
         yield pack([], step=1)
@@ -523,11 +523,11 @@ def _parts(source, field):
             size,
             description=f"{type(source).__name__} of {source.column_names}",
         )
-    arrow, home = sys.modules.get("pyarrow"), type(source).__module__.split(".")[0]
-    if home == "pandas" and hasattr(source, "isna"):
+    arrow, package = sys.modules.get("pyarrow"), type(source).__module__.split(".")[0]
+    if package == "pandas" and hasattr(source, "isna"):
         return _Parts([partial(_read_frame, source)], size, description=f"{type(source).__name__}")
     if (
-        home == "pyarrow"
+        package == "pyarrow"
         and isinstance(
             source, (arrow.Table, arrow.RecordBatch, arrow.ChunkedArray, arrow.Array, arrow.RecordBatchReader)
         )
@@ -536,7 +536,7 @@ def _parts(source, field):
         return _Parts(
             [partial(_read_table, source)],
             size,
-            once=home == "pyarrow" and isinstance(source, arrow.RecordBatchReader),
+            once=package == "pyarrow" and isinstance(source, arrow.RecordBatchReader),
             description=type(source).__name__,
         )
     documents(source, progress=False)  # an error for an object that is not iterable, or iterable by accident
@@ -550,40 +550,40 @@ def _parts(source, field):
 # %% ../../nbs/corpus/03_sources.ipynb #cccf17ec
 def _of_files(names, field):
     "The parts of several names."
-    taken, skipped, once = [], [], False
+    readable, skipped, once = [], [], False
     for name in names:
         if hasattr(name, "read"):
             once = once or not (hasattr(name, "seekable") and name.seekable())
-            taken.append(_stream(name))
+            readable.append(_stream(name))
         else:
-            found, left = _found(name)
-            taken, skipped = taken + found, skipped + left
-    readers = [_reader(file, field) for file in taken]
-    if field is not None and taken and all(r is _read_text for r in readers):
+            found, unreadable = _found(name)
+            readable, skipped = readable + found, skipped + unreadable
+    readers = [_reader(file, field) for file in readable]
+    if field is not None and readable and all(r is _read_text for r in readers):
         raise ValueError(
-            f"field must be left out for files of text, such as {taken[0].name}, got {field!r}; "
+            f"field must be left out for files of text, such as {readable[0].name}, got {field!r}; "
             "it is for JSON lines, tables and data sets"
         )
-    total = None if any(f.size is None for f in taken) else sum(f.size for f in taken)
+    total = None if any(f.size is None for f in readable) else sum(f.size for f in readable)
     return _Parts(
-        [partial(_to_the_end, r, f) for r, f in zip(readers, taken, strict=True)],
+        [partial(_counted_to_end, r, f) for r, f in zip(readers, readable, strict=True)],
         total or None,
         "B",
         once,
         tuple(skipped),
-        f"{len(taken)} files" if len(taken) != 1 else taken[0].name,
-        tuple(taken),
+        f"{len(readable)} files" if len(readable) != 1 else readable[0].name,
+        tuple(readable),
     )
 
 
-def _to_the_end(read, file, corpus):
+def _counted_to_end(read, file, corpus):
     "A file whose steps are all of its bytes, including those without text."
-    left = file.size or 0
+    n_unread = file.size or 0
     for batch in read(file, corpus):
-        left -= batch.step
+        n_unread -= batch.step
         yield batch
-    if left > 0:
-        yield pack([], step=left)
+    if n_unread > 0:
+        yield pack([], step=n_unread)
 
 # %% ../../nbs/corpus/03_sources.ipynb #88b135a1
 def _stream(raw):
@@ -624,7 +624,7 @@ class Corpus:
         self.begun = False
         self.parts = _parts(source, field)
         self.total, self.unit, self.skipped = self.parts.total, self.parts.unit, self.parts.skipped
-        self.quick = _much(self)
+        self.quick = _uses_kernels(self)
 
     def batches(
         self,
@@ -634,7 +634,7 @@ class Corpus:
     ) -> Iterator[Batch]:  # About a megabyte each; no document is divided
         "The documents as bytes, in bounded memory."
         return track(
-            _begun(self),
+            _start_reading(self),
             total=self.total,
             desc="reading",
             progress=progress,
@@ -665,7 +665,7 @@ class Corpus:
         return f"Corpus({_description(self)})"
 
 # %% ../../nbs/corpus/03_sources.ipynb #a46ddd35
-def _much(corpus):
+def _uses_kernels(corpus):
     "Whether to use kernels: for large corpora, or if they are already compiled."
     return available() and (
         corpus.unit == "B"
@@ -675,7 +675,7 @@ def _much(corpus):
     )
 
 
-def _begun(corpus):
+def _start_reading(corpus):
     "The batches of a corpus; an error if it was read before and cannot be read again."
     if corpus.begun and corpus.parts.once:
         raise ValueError(
@@ -705,14 +705,14 @@ def _opening(corpus):
 
 def _description(corpus):
     "A description of a corpus for users."
-    said = [corpus.parts.description]
+    parts = [corpus.parts.description]
     if corpus.total is not None:
-        said.append(f"{corpus.total:,} {'bytes' if corpus.unit == 'B' else 'documents'}")
+        parts.append(f"{corpus.total:,} {'bytes' if corpus.unit == 'B' else 'documents'}")
     if corpus.skipped:
-        said.append(f"skipped {_kinds(corpus.skipped)}")
+        parts.append(f"skipped {_kinds(corpus.skipped)}")
     if corpus.sample:
-        said.append(f"sample={corpus.sample}")
-    return ", ".join(said)
+        parts.append(f"sample={corpus.sample}")
+    return ", ".join(parts)
 
 # %% ../../nbs/corpus/03_sources.ipynb #1f7d858e
 def as_corpus(
@@ -724,9 +724,9 @@ def as_corpus(
         raise ValueError(f"options of a corpus must be errors, field, sample or seed, got {unknown[0]}")
     if not isinstance(source, Corpus):
         return Corpus(source, **options)
-    if given := {k: v for k, v in options.items() if v != {"errors": "strict", "seed": 0}.get(k)}:
+    if changed := {k: v for k, v in options.items() if v != {"errors": "strict", "seed": 0}.get(k)}:
         raise ValueError(
-            f"{', '.join(given)} must be given to the Corpus itself, got an existing Corpus as source"
+            f"{', '.join(changed)} must be given to the Corpus itself, got an existing Corpus as source"
         )
     return source
 

@@ -54,16 +54,16 @@ def _says(task):
     return str(path)
 
 
-def _noted(fn, task, *more):
+def _noted(fn, task, *args):
     "Run a task; its errors name the task."
     try:
-        return fn(task, *more)
+        return fn(task, *args)
     except Exception as e:
         note(e, f"while working on {_says(task)}")
         raise
 
 
-def _made(blob):
+def _unpickled(blob):
     "A shared object from its bytes."
     return pickle.loads(blob)
 
@@ -125,7 +125,7 @@ class DaskExecutor:
         urgent: bool = False,  # Run it before tasks that are not urgent
     ) -> Any:  # A `distributed.Future`
         "Start a task."
-        return _begun(self, fn, task, more, urgent)
+        return _submitted(self, fn, task, more, urgent)
 
     def share(
         self,
@@ -159,20 +159,20 @@ def scratch() -> str | None:  # None: the system's temporary folder
         return None  # not in a task
 
 # %% ../../nbs/corpus/05_workers.ipynb #17f74c94
-def _begun(there, fn, task, more, urgent):
+def _submitted(executor, fn, task, args, urgent):
     "A task submitted to the scheduler; its name begins with the function's."
-    there.begun += 1
-    future = there.client.submit(
+    executor.begun += 1
+    future = executor.client.submit(
         _noted,
         fn,
         task,
-        *more,
-        key=f"{fn.__name__.strip('_')}-{there.name}-{there.begun}",
+        *args,
+        key=f"{fn.__name__.strip('_')}-{executor.name}-{executor.begun}",
         pure=False,
         priority=10 * urgent,
     )
     if hasattr(task, "path"):
-        there.tasks[future.key] = _says(task)
+        executor.tasks[future.key] = _says(task)
     return future
 
 
@@ -184,7 +184,7 @@ def _shared(there, value):
     there.begun += 1
     with config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
         return there.client.submit(
-            _made,
+            _unpickled,
             dumps(value, protocol=pickle.HIGHEST_PROTOCOL),
             key=f"shared-{there.name}-{there.begun}",
             pure=False,
@@ -197,8 +197,8 @@ def _fetched(there, future):
     try:
         return future.result()
     except Exception as e:
-        if said := there.tasks.get(future.key):
-            note(e, f"while working on {said}")
+        if task := there.tasks.get(future.key):
+            note(e, f"while working on {task}")
         raise
 
 # %% ../../nbs/corpus/05_workers.ipynb #60d594c5
@@ -249,7 +249,7 @@ def local_client(
     from asyncio import TimeoutError as Late  # a different class before Python 3.11
 
     dask, (Client, LocalCluster) = need_dask(), _local()
-    alone = dict.fromkeys(
+    environment = dict.fromkeys(
         ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"
     )
     with dask.config.set({"distributed.scheduler.allowed-failures": 9}), warnings.catch_warnings():
@@ -259,7 +259,7 @@ def local_client(
             threads_per_worker=1,
             processes=True,
             memory_limit=memory_limit,
-            env=alone,
+            env=environment,
             death_timeout=timeout,
             silence_logs=logging.CRITICAL,
         )
@@ -374,12 +374,12 @@ def run_tasks(
 def _results(fn, tasks, client, shared, n_workers, memory_limit, ordered):
     "The results of tasks."
     with open_executor(client=client, n_workers=n_workers, memory_limit=memory_limit) as executor:
-        held = [executor.share(s) for s in shared]
+        shared_values = [executor.share(s) for s in shared]
         numbers, out, at = {}, {}, 0
 
         def numbered():
             for n, task in enumerate(tasks):
-                handle = executor.submit(fn, task, *held)
+                handle = executor.submit(fn, task, *shared_values)
                 if ordered:
                     numbers[id(handle)] = n
                 yield handle

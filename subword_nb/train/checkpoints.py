@@ -104,10 +104,10 @@ class Checkpoint:
         if self.folder.exists() and not self.folder.is_dir():
             raise NotADirectoryError(f"{self.folder} is a file; name a folder for the checkpoint")
         self.folder.mkdir(parents=True, exist_ok=True)
-        for left in self.folder.rglob(".*.tmp"):
-            left.unlink()  # left over from a run that ended while writing
+        for leftover in self.folder.rglob(".*.tmp"):
+            leftover.unlink()  # left over from a run that ended while writing
         if (self.folder / "run.json").exists():
-            _go_on(self)
+            _resume(self)
         elif some := next(self.folder.iterdir(), None):
             raise ValueError(
                 "checkpoint must be a folder that a run made, or an empty one, "
@@ -123,7 +123,7 @@ class Checkpoint:
         return self.folder / "counting"
 
 # %% ../../nbs/train/03_checkpoints.ipynb #ad448869
-def _go_on(checkpoint):
+def _resume(checkpoint):
     "Read the progress of an earlier run."
     folder, facts = checkpoint.folder, checkpoint.facts
     try:

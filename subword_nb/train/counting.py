@@ -156,16 +156,16 @@ def _count_long(spans, table, buffer, a, b, place, limit):
             count_spans(table, buffer, starts[j:], stop - j, place=place + int(starts[j]) - a)
             j = stop + 1
         return len(long), int(np.diff(starts)[long].sum())
-    kept: dict[bytes, list[int]] = {}
+    long_spans: dict[bytes, list[int]] = {}
     number = size = 0
     for i, pretoken in enumerate(spans.pretokens(buffer[a:b].tobytes())):
         data = encode_text(pretoken)
         if len(data) > limit:
             number, size = number + 1, size + len(data)
         else:
-            kept.setdefault(b"\xff" + data, [0, place + min(i, b - a - 1)])[0] += 1
-    flat = flatten_counts({span: n for span, (n, _) in kept.items()})
-    places = np.array([at for _, at in kept.values()], np.int64)
+            long_spans.setdefault(b"\xff" + data, [0, place + min(i, b - a - 1)])[0] += 1
+    flat = flatten_counts({span: n for span, (n, _) in long_spans.items()})
+    places = np.array([at for _, at in long_spans.values()], np.int64)
     add_rows(table, (flat.data, flat.bounds, flat.counts, places))
     return number, size
 
@@ -285,9 +285,9 @@ def count_batches(
                 job.cancel()
 
 # %% ../../nbs/train/01_counting.ipynb #91e7f418
-def _wait_for(counter, busy, left):
-    "The running jobs, when at most `left` of them remain."
-    while len(busy) > left:
+def _wait_for(counter, busy, limit):
+    "The running jobs, when at most `limit` of them remain."
+    while len(busy) > limit:
         ready, busy = wait(busy, return_when=FIRST_COMPLETED)
         _note(counter, [job.result() for job in ready])
     return busy
@@ -445,12 +445,12 @@ def without_line_ends(
     single = np.flatnonzero(lengths == 1)
     ends = single[np.isin(counts.data[counts.bounds[single]], [10, 13])]
     found = {chr(counts.data[counts.bounds[k]]): int(counts.counts[k]) for k in ends.tolist()}
-    kept = np.ones(len(lengths), bool)
-    kept[ends] = False
-    bounds = np.zeros(int(kept.sum()) + 1, np.int64)
-    np.cumsum(lengths[kept], out=bounds[1:])
+    is_text = np.ones(len(lengths), bool)
+    is_text[ends] = False
+    bounds = np.zeros(int(is_text.sum()) + 1, np.int64)
+    np.cumsum(lengths[is_text], out=bounds[1:])
     return replace(
-        counts, data=counts.data[np.repeat(kept, lengths)], bounds=bounds, counts=counts.counts[kept]
+        counts, data=counts.data[np.repeat(is_text, lengths)], bounds=bounds, counts=counts.counts[is_text]
     ), found
 
 
@@ -494,8 +494,8 @@ def count_corpus(
     max_pretoken_bytes: int | None = None,
 ) -> FlatCounts:  # In first-seen order; `error` is how much too low the count of a span may be
     "How often each pretoken occurs in a corpus."
-    given = {"max_spans": max_spans, "max_pretoken_bytes": max_pretoken_bytes}
-    check_limits(threads=threads, memory=memory, **{k: v for k, v in given.items() if v is not None})
+    limits = {"max_spans": max_spans, "max_pretoken_bytes": max_pretoken_bytes}
+    check_limits(threads=threads, memory=memory, **{k: v for k, v in limits.items() if v is not None})
     if lines is not None:
         totals: dict[str, int] = {}
         batches = in_lines(batches, norm, pre, lines=lines, totals=totals)
@@ -534,11 +534,11 @@ def count_corpus(
     finally:
         if counter.spill and not counter.kept:
             shutil.rmtree(counter.spill.folder, ignore_errors=True)
-    more = 0
+    new_error = 0
     if max_spans:
-        rows, more = at_most(rows, max_spans)
+        rows, new_error = at_most(rows, max_spans)
     counts = _respelled(rows, spans, bytewise, spells_bytes(pre))
-    counts = replace(counts, error=counter.error + more, left_out=counter.left_out)
+    counts = replace(counts, error=counter.error + new_error, left_out=counter.left_out)
     return counts if max_pretoken_bytes is None else without_long(counts, max_pretoken_bytes)
 
 # %% ../../nbs/train/01_counting.ipynb #d741f0b3

@@ -94,8 +94,10 @@ def merge(
             free += 1
     model = _joined_model(first, second, ids, rule)
     known = {token.content for token, _ in first.added_tokens}
-    more = [token for token, _ in second.added_tokens if token.content not in known and token.content in ids]
-    added = [*first.added_tokens, *((token, ids[token.content]) for token in more)]
+    new_tokens = [
+        token for token, _ in second.added_tokens if token.content not in known and token.content in ids
+    ]
+    added = [*first.added_tokens, *((token, ids[token.content]) for token in new_tokens)]
     return with_model(first, model, ids, added=tuple(sorted(added, key=lambda item: item[1])))
 
 # %% ../../nbs/train/10_merge.ipynb #bb942c13

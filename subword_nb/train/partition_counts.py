@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate, pairwise, repeat
 from typing import NamedTuple
 
-from ..corpus.batches import Batch, Rows, draw_limit, kept_units, pack_stream
+from ..corpus.batches import Batch, Rows, draw_limit, selected_units, pack_stream
 from ..core.progress import track
 from .counting import count_corpus, in_order, with_line_ends, without_line_ends
 from ..corpus.counts import FlatCounts
@@ -116,7 +116,7 @@ def _batches(part, number, how, chosen):
             seen += len(batch.bounds) - 1
             yield batch
 
-    yield from kept_units(numbered(), seed=chosen.seed, below=chosen.below, first=chosen.first)
+    yield from selected_units(numbered(), seed=chosen.seed, below=chosen.below, first=chosen.first)
     if seen != chosen.documents:
         raise ValueError(
             f"part {number} must have the {chosen.documents:,} documents that were numbered, got {seen:,}; "
@@ -231,7 +231,7 @@ class Partition(NamedTuple):
     limit: int | None = None  # Maximum number of rows of a sum; None: all
 
 
-def _take(partition, counted):
+def _summary(partition, counted):
     "The summary of a part: packed rows, their error, and what was left out, which the first partition has."
     left_out = (0, 0) if partition.number else counted.left_out
     return pack_rows(counted.rows[partition.number]), counted.error, left_out
@@ -268,14 +268,17 @@ class Tree:
         divided,  # A handle of a result of `count_part`
     ) -> None:
         "Add the rows of one more part."
-        _put(self, self.executor.submit(_take, self.partition, divided, urgent=True), 0)
+        _put(self, self.executor.submit(_summary, self.partition, divided, urgent=True), 0)
 
     def root(self) -> object:  # A handle of packed rows, and their error
         "The merged rows of all parts."
-        left = [handle for level in self.levels for handle in level]
-        while len(left) != 1:
-            left = [*left[FAN:], self.executor.submit(_merge, self.partition, *left[:FAN], urgent=True)]
-        return left[0]
+        handles = [handle for level in self.levels for handle in level]
+        while len(handles) != 1:
+            handles = [
+                *handles[FAN:],
+                self.executor.submit(_merge, self.partition, *handles[:FAN], urgent=True),
+            ]
+        return handles[0]
 
 # %% ../../nbs/train/02_partition_counts.ipynb #790818cd
 def _put(tree, handle, k):
@@ -293,13 +296,13 @@ def _length(parts):
     return len(parts) if hasattr(parts, "__len__") else None
 
 
-def _choose(executor, parts, held, progress, sample, seed):
+def _choose(executor, parts, shared_options, progress, sample, seed):
     "The chosen documents of each part."
     handles = []
 
     def numbered() -> Iterator:
         for number, part in enumerate(parts):
-            handles.append(executor.submit(number_documents, part, number, held))
+            handles.append(executor.submit(number_documents, part, number, shared_options))
             yield handles[-1]
 
     for _ in track(
@@ -336,15 +339,17 @@ def count_parts(
     seed: int = 0,  # As for `Corpus`
 ) -> FlatCounts:  # In first-seen order, exactly the result of `count_corpus` for the whole
     "Count parts, on any number of workers."
-    held = executor.share(how)
-    chosen = repeat(None) if sample is None else _choose(executor, parts, held, progress, sample, seed)
+    shared_options = executor.share(how)
+    chosen = (
+        repeat(None) if sample is None else _choose(executor, parts, shared_options, progress, sample, seed)
+    )
     limit = how.max_pretokens and -(-2 * how.max_pretokens // how.partitions)
     trees = [Tree(executor, Partition(p, limit)) for p in range(how.partitions)]
 
     def counted() -> Iterator:
         # without a sample, `chosen` is endless
         for number, (part, choice) in enumerate(zip(parts, chosen, strict=False)):
-            handle = executor.submit(count, part, number, held, choice)
+            handle = executor.submit(count, part, number, shared_options, choice)
             for tree in trees:
                 tree.add(handle)
             yield handle

@@ -37,21 +37,21 @@ def leaf_order_ref(
     exact: bool = False,  # True: a leaf waits for pieces that could use its parents in its place
 ) -> Iterator[tuple]:  # (piece, its count when it is removed), in order
     "The order in which pruning removes pieces."
-    left, counts = dict(parents), dict(counts)
+    remaining, counts = dict(parents), dict(counts)
     rank = {piece: r for r, piece in enumerate(parents)}
 
     def is_free(piece):
-        for other, pair in left.items():
+        for other, pair in remaining.items():
             if piece in pair:
                 return False
-            if exact and pair and left[piece] and rank[other] > rank[piece]:
-                if pair[0] == left[piece][1] or pair[1] == left[piece][0]:
+            if exact and pair and remaining[piece] and rank[other] > rank[piece]:
+                if pair[0] == remaining[piece][1] or pair[1] == remaining[piece][0]:
                     return False
         return piece not in keep
 
-    while leaves := [piece for piece in left if is_free(piece)]:
+    while leaves := [piece for piece in remaining if is_free(piece)]:
         leaf = min(leaves, key=lambda piece: (counts.get(piece, 0), -rank[piece]))
-        for parent in left.pop(leaf):
+        for parent in remaining.pop(leaf):
             counts[parent] = counts.get(parent, 0) + counts.get(leaf, 0)
         yield leaf, counts.get(leaf, 0)
 
@@ -166,19 +166,19 @@ def loss_order_ref(
     keep: Collection = (),  # Pieces that are never removed
 ) -> Iterator[tuple]:  # (piece, its count when it is removed), in order
     "The order in which pruning removes pieces with scores."
-    left, counts = dict(scores), dict(counts)
+    remaining, counts = dict(scores), dict(counts)
     place = {piece: i for i, piece in enumerate(scores)}
     while True:
         found = []
-        for piece in left:
-            score, parts = other_segmentation(piece, left)
+        for piece in remaining:
+            score, parts = other_segmentation(piece, remaining)
             if parts and piece not in keep:
                 count = counts.get(piece, 0)
-                found.append((count * (left[piece] - score), count, -place[piece], piece, parts))
+                found.append((count * (remaining[piece] - score), count, -place[piece], piece, parts))
         if not found:
             return
         *_, piece, parts = min(found)
-        del left[piece]
+        del remaining[piece]
         for part in parts:
             counts[part] = counts.get(part, 0) + counts.get(piece, 0)
         yield piece, counts.get(piece, 0)
@@ -191,16 +191,16 @@ def loss_order(
     keep: Collection = (),  # Pieces that are never removed
 ) -> Iterator[tuple]:  # (piece, its count when it is removed), in order
     "The same with a heap: a loss can only grow, so it is computed again when it is the least."
-    left, counts, keep = dict(scores), dict(counts), {*keep}
+    remaining, counts, keep = dict(scores), dict(counts), {*keep}
     place = {piece: i for i, piece in enumerate(scores)}
     others = {}  # piece → its best other segmentation, while all of that is left
 
     def entry(piece):
-        if piece not in others or not all(part in left for part in others[piece][1]):
-            others[piece] = other_segmentation(piece, left)
+        if piece not in others or not all(part in remaining for part in others[piece][1]):
+            others[piece] = other_segmentation(piece, remaining)
         score, parts = others[piece]
         count = counts.get(piece, 0)
-        loss = count * (left[piece] - score) if parts else float("inf")
+        loss = count * (remaining[piece] - score) if parts else float("inf")
         return loss, count, -place[piece], piece
 
     heap = [entry(piece) for piece in scores if piece not in keep]
@@ -215,7 +215,7 @@ def loss_order(
         parts = others[piece][1]
         if not parts:
             continue  # nothing else spells it, now or later
-        del left[piece]
+        del remaining[piece]
         for part in parts:
             counts[part] = counts.get(part, 0) + counts.get(piece, 0)
         yield piece, counts.get(piece, 0)
@@ -261,18 +261,18 @@ def lasting_pieces(
 ) -> set[str]:  # Pieces that no surgery removes
     "The pieces without which a tokenizer would not be one."
     model = tok.model
-    kept = {token.content for token, _ in tok.added_tokens} | {*model.user_defined, *model.control}
-    kept |= _named_by(tok.post_processor)
+    required = {token.content for token, _ in tok.added_tokens} | {*model.user_defined, *model.control}
+    required |= _named_by(tok.post_processor)
     if model.unk_piece is not None:
-        kept.add(model.unk_piece)
+        required.add(model.unk_piece)
     if tok.padding is not None:
-        kept.add(tok.padding.pad_piece)
+        required.add(tok.padding.pad_piece)
     if model.byte_fallback:
-        kept |= {f"<0x{byte:02X}>" for byte in range(256)}
+        required |= {f"<0x{byte:02X}>" for byte in range(256)}
     if model.algorithm != "wordlevel":
         prefix, suffix = model.continuing_subword_prefix, model.end_of_word_suffix
-        kept |= {p for p in tok.piece2id if len(p) <= 1 or len(_body(p, prefix, suffix)) <= 1}
-    return kept & {*tok.piece2id}
+        required |= {p for p in tok.piece2id if len(p) <= 1 or len(_body(p, prefix, suffix)) <= 1}
+    return required & {*tok.piece2id}
 
 
 def _body(piece, prefix, suffix):
@@ -407,10 +407,10 @@ def without(
             f"renumber must be True for {tok.model!r}, which has a score for every id, got False; "
             "keep the ids with an id map instead"
         )
-    left = {piece: id for piece, id in tok.piece2id.items() if piece not in pieces}
-    new_ids = sorted({*left.values()})
+    remaining = {piece: id for piece, id in tok.piece2id.items() if piece not in pieces}
+    new_ids = sorted({*remaining.values()})
     renumbered = {old: new for new, old in enumerate(new_ids)} if renumber else {i: i for i in new_ids}
-    ids = {piece: renumbered[id] for piece, id in left.items()}
+    ids = {piece: renumbered[id] for piece, id in remaining.items()}
     model = tok.model.with_ids({piece: ids[piece] for piece in tok.model.piece2id if piece in ids})
     # what a file records of an encoding is not true of another vocabulary, but what training needs is
     source = tok.source if tok.model.algorithm is None else trainer_spec(tok)

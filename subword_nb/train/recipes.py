@@ -40,7 +40,7 @@ from subword_nb.text.pretokenizers import (
 from ..text.protocols import Trainer
 from ..text.splitters import PreTokenizer, Split, script, script_symbols
 from ..text.nesting import flat_steps
-from .trace import Happened, happened
+from .trace import VariantEvents, variant_events
 from ..unigram.mingram import mingram_train
 from ..unigram.model import Unigram, lasting_score
 from ..unigram.pathpiece import pathpiece_train
@@ -188,7 +188,7 @@ class Learned(NamedTuple):
     ended: str  # See `TrainingReport`
     history: list  # See `TrainingReport`
     initial: Iterable = ()  # The requested initial symbols, `str` or `bytes`
-    events: Happened | None = None  # What happened in a run of a variant of BPE
+    events: VariantEvents | None = None  # What happened in a run of a variant of BPE
 
 # %% ../../nbs/train/05_recipes.ipynb #094cc6e2
 def _initial_symbols(bytewise, alphabet):
@@ -408,7 +408,7 @@ def _check_absent(run, *names):
 def _merge_events(rules, **who):
     "The merges of a run as events."
     merges = [("merge", a + b, (a, b)) for a, b in rules.merges]
-    return happened(rules.pieces, merges, rules.counts, **who)
+    return variant_events(rules.pieces, merges, rules.counts, **who)
 
 
 def _learn_superwords(superwords, run):
@@ -445,7 +445,7 @@ def _boundless_events(rules, wide):
         (*pair, count, 1) for pair, count in zip(rules.superword_merges, rules.superword_counts, strict=True)
     ]
     taken = [*merge(inside, across, key=itemgetter(2), reverse=True)]
-    return happened(
+    return variant_events(
         rules.pieces,
         [("merge", a + b, (a, b)) for a, b, _, _ in taken],
         [count for _, _, count, _ in taken],
@@ -496,7 +496,7 @@ def _learn_trimmed(least, run):
 def _refined(rules, run):
     "The result of a run that removes pieces."
     model = refined_model(rules, unk_piece=run.encoding["unk_piece"])
-    events = happened(rules.pieces, rules.events, rules.counts)
+    events = variant_events(rules.pieces, rules.events, rules.counts)
     initial = run.training["initial_alphabet"]
     return Learned(model, run.decoder, rules.ended, list(rules.counts), initial, events)
 
@@ -736,13 +736,13 @@ def options_of(
 ) -> dict:  # name → default
     "The options that an algorithm adds to those of `train`."
     _check_algorithm(algorithm)
-    given = [*inspect.signature(RECIPES[algorithm]).parameters.values()]
+    parameters = [*inspect.signature(RECIPES[algorithm]).parameters.values()]
     if algorithm == "unigram":
-        given += inspect.signature(unigram_train).parameters.values()
+        parameters += inspect.signature(unigram_train).parameters.values()
     if algorithm in ("bpe", "char_bpe", "unigram"):
-        given += inspect.signature(divided_counts).parameters.values()
-        given.append(inspect.signature(conventions).parameters["treat_whitespace_as_suffix"])
-    return {p.name: p.default for p in given if p.name not in _NOT_OPTIONS}
+        parameters += inspect.signature(divided_counts).parameters.values()
+        parameters.append(inspect.signature(conventions).parameters["treat_whitespace_as_suffix"])
+    return {p.name: p.default for p in parameters if p.name not in _NOT_OPTIONS}
 
 # %% ../../nbs/train/05_recipes.ipynb #2365e8a3
 def checked_options(

@@ -64,7 +64,7 @@ def _count(buffer, starts, j, k, slots, keys, count, place, more, places):
     "Count spans j to k - 1, more[j] of each at places[j], if any; returns the first that does not fit."
     found = np.empty(192, np.uint64)
     j, k, head = np.uint64(j), np.uint64(k), np.uint64(starts[0])
-    given = len(more) > 0
+    has_places = len(more) > 0
     limit = len(slots) * 5 // 32
     while j < k:
         first, end = j, min(j + np.uint64(64), k)
@@ -88,10 +88,10 @@ def _count(buffer, starts, j, k, slots, keys, count, place, more, places):
                         y if y != LONG else LONG | keep_key(buffer, a, n, keys, count),
                         np.uint64(0),
                     )
-                    slots[h + THREE] = places[j] if given else np.uint64(place) + a - head
+                    slots[h + THREE] = places[j] if has_places else np.uint64(place) + a - head
                     count[0] += 1
-            slots[h + TWO] += more[j] if given else ONE
-            if given and places[j] < slots[h + THREE]:
+            slots[h + TWO] += more[j] if has_places else ONE
+            if has_places and places[j] < slots[h + THREE]:
                 slots[h + THREE] = places[j]
             j += ONE
     return np.int64(j)
@@ -170,9 +170,9 @@ class SpanCounts:
         "Enlarge the arrays for more spans, one of them with `key_bytes` bytes."
         slots, keys, count = self.arrays
         if count[0] >= len(slots) * 5 // 32:
-            more = 2 if slots.nbytes < 1 << 26 else 1
-            bigger = new_slots(len(slots) << more)
-            count[3] -= more
+            shift = 2 if slots.nbytes < 1 << 26 else 1
+            bigger = new_slots(len(slots) << shift)
+            count[3] -= shift
             move_slots(slots, bigger, np.uint64(count[3]))
             slots = bigger
         if count[1] + key_bytes + 16 > len(keys):
@@ -429,7 +429,7 @@ class Spill:
         self.sizes = [0] * PARTS
         self.folder.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
-            _go_on(self, json.loads((self.folder / "counting.json").read_text(encoding="utf-8")))
+            _resume(self, json.loads((self.folder / "counting.json").read_text(encoding="utf-8")))
 
     def write(
         self,
@@ -450,7 +450,7 @@ def _part(spill, p):
     return spill.folder / f"counts.{p:02}"
 
 
-def _go_on(spill, found):
+def _resume(spill, found):
     "Continue where a manifest ends."
     if found["facts"] != spill.facts:
         raise ValueError(
