@@ -112,7 +112,7 @@ def boundless_train_ref(
     return BoundlessRules(pieces + superwords, merges, super_merges, at, super_at, "full")
 
 # %% ../../nbs/bpe/13_boundless.ipynb #5902a66a
-def _arrays(runs, piece2id, whole):
+def _arrays(runs, piece2id, whole_words):
     "The runs as ids, bounds and counts; a word that never becomes whole, or is too rare, ends a run."
     import numpy as np
 
@@ -120,7 +120,7 @@ def _arrays(runs, piece2id, whole):
     for run, count in runs.items():
         row = []
         for word in (*run, None):
-            if word in whole:
+            if word in whole_words:
                 row.append(piece2id[word])
                 continue
             if len(row) > 1:
@@ -171,21 +171,21 @@ def boundless_train(
         least = max(least, words.counts[-1] + 1) if words.counts else 1 << 62
     found = counts.to_dict() if isinstance(counts, FlatCounts) else counts
     longest = max_token_length or float("inf")
-    whole = {w for w, n in found.items() if n >= least and len(w) <= longest}
-    ids, bounds, weight = _arrays(runs, {p: i for i, p in enumerate(words.pieces)}, whole)
+    whole_words = {w for w, n in found.items() if n >= least and len(w) <= longest}
+    ids, bounds, weight = _arrays(runs, {p: i for i, p in enumerate(words.pieces)}, whole_words)
     ids, bounds, weight = frequent_runs(ids, bounds, weight, _neighbours(ids, bounds, weight), least)
     if bulk is None:
         bulk = jit.available() and len(ids) > 30_000
     limits = shared | dict(min_frequency=least, lengths=[*map(len, words.pieces)])
     size = len(words.pieces) + vocab_size
     if bulk:
-        more = learn_merges_kernel(
+        superwords = learn_merges_kernel(
             ids, bounds, weight, words.pieces, size, progress=progress, on_progress=report, **limits
         )
     else:
         rows = [ids[a:b].tolist() for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
-        more = learn_merges(rows, weight.tolist(), list(words.pieces), size, **limits)
-    return _by_falling_counts(words, more, vocab_size, min_frequency, options.get("special_tokens", ()))
+        superwords = learn_merges(rows, weight.tolist(), list(words.pieces), size, **limits)
+    return _by_falling_counts(words, superwords, vocab_size, min_frequency, options.get("special_tokens", ()))
 
 # %% ../../nbs/bpe/13_boundless.ipynb #b85b862f
 def _by_falling_counts(words, superwords, vocab_size, min_frequency, special_tokens):
@@ -298,16 +298,16 @@ class BoundlessBPE(Model):
         words = self.words(pretoken)
         if len(words) < 2:
             return list(self._encoded(words[0])) if pretoken else []
-        ids, whole = [], []
+        ids, mergeable = [], []
         for word in words:
             found = self._encoded(word)
             if len(found) == 1:
-                whole += found
+                mergeable += found
                 continue
-            ids += bpe_encode(whole, self._joins)
+            ids += bpe_encode(mergeable, self._joins)
             ids += found
-            whole = []
-        return ids + bpe_encode(whole, self._joins)
+            mergeable = []
+        return ids + bpe_encode(mergeable, self._joins)
 
     def span_encoder(
         self,
@@ -340,12 +340,12 @@ def _run_encoder(model, pre):
     from subword_nb.bpe.span_encoder import BPESpanEncoder, PartsSpanEncoder
     from subword_nb.text.gpt_scanners import gpt_scanner
 
-    apart = max(model.piece2id.values(), default=0) + 1
+    first_free = max(model.piece2id.values(), default=0) + 1
     try:
         inner = BPESpanEncoder(model._words, pre)
     except ValueError:  # rules that the kernels do not know
         return None
-    if apart >= 1 << 20 or not len(inner.tables.pairs):
+    if first_free >= 1 << 20 or not len(inner.tables.pairs):
         return None
     pairs = np.array([*model._joins], np.uint32).reshape(-1, 2)
     rows = np.array([*model._joins.values()], np.uint32).reshape(-1, 2)
@@ -356,7 +356,9 @@ def _run_encoder(model, pre):
     def encode_word(word):
         return model._words.encode(to_visible(word))
 
-    return PartsSpanEncoder(inner, encode_word, gpt_scanner("gpt2").scan, (slots, made_by(made)), apart=apart)
+    return PartsSpanEncoder(
+        inner, encode_word, gpt_scanner("gpt2").scan, (slots, made_by(made)), apart=first_free
+    )
 
 # %% ../../nbs/bpe/13_boundless.ipynb #f83cf95f
 def _check_boundless(model):

@@ -73,7 +73,7 @@ def merge_steps(
 ) -> tuple[list[Merge], list[Symbol]]:  # The merges in their order; the symbols that are left
     "Merge by rank, looking up only the pairs that changed, and record every merge."
     symbols, steps = list(symbols), []
-    standing = list(range(len(symbols)))
+    remaining = list(range(len(symbols)))
 
     def candidate(i, j):
         found = rule(symbols[i], symbols[j])
@@ -83,18 +83,18 @@ def merge_steps(
     heapq.heapify(heap)
     while heap:
         rank, i, new = heapq.heappop(heap)
-        at = bisect_left(standing, i)
-        if standing[at : at + 1] != [i] or at + 1 == len(standing):
+        at = bisect_left(remaining, i)
+        if remaining[at : at + 1] != [i] or at + 1 == len(remaining):
             continue
-        j = standing[at + 1]
+        j = remaining[at + 1]
         if rule(symbols[i], symbols[j]) != (rank, new):
             continue  # one of them has changed since
         symbols[i] = _joined(symbols[i], symbols[j], rank, new, at, prefix, steps)
-        del standing[at + 1]
-        for pair in pairwise(standing[max(at - 1, 0) : at + 2]):
+        del remaining[at + 1]
+        for pair in pairwise(remaining[max(at - 1, 0) : at + 2]):
             if c := candidate(*pair):
                 heapq.heappush(heap, c)
-    return steps, [symbols[i] for i in standing]
+    return steps, [symbols[i] for i in remaining]
 
 # %% ../../nbs/bpe/04_explain.ipynb #92bff663
 def first_symbols(
@@ -133,14 +133,14 @@ def first_symbols(
 def _note(without_piece, unk):
     "A note on characters without a piece."
     lost = "left out (drop_unknown)" if unk is None else f"unknown, written as {unk}"
-    said = {False: "spelled by its bytes (byte_fallback)", True: lost}
+    consequence = {False: "spelled by its bytes (byte_fallback)", True: lost}
 
     def shown(chars):
         more = f" and {len(chars) - 5} more" if len(chars) > 5 else ""
         return ", ".join(map(repr, list(chars)[:5])) + more
 
     return (
-        "; ".join(f"{shown(without_piece[k])}: {said[k]}" for k in (False, True) if k in without_piece)
+        "; ".join(f"{shown(without_piece[k])}: {consequence[k]}" for k in (False, True) if k in without_piece)
         or None
     )
 

@@ -65,10 +65,10 @@ class TrainedRules:
         "Is the text of two pieces segmented into the two?"
         found = self.memory.get((left, right))
         if found is None:
-            found = self.memory[left, right] = self._stay_apart(left, right)
+            found = self.memory[left, right] = self._are_compatible(left, right)
         return found
 
-    def _stay_apart(self, left, right):
+    def _are_compatible(self, left, right):
         single = (-1, None, None)
         limit = len(self.rank)  # a rule below it joins the border
         while True:

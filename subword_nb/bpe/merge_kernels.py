@@ -38,8 +38,8 @@ def merge_windows_ref(
         while k and (len("".join(pieces[k:])) < keep or len(pieces) - k < 3):
             k -= 1
         done, first = done + pieces[:k], pieces[k]
-        held = len("".join(pieces[k:]))
-        start, stop = stop - held, min(stop + 2 * held, len(text))
+        carried_length = len("".join(pieces[k:]))
+        start, stop = stop - carried_length, min(stop + 2 * carried_length, len(text))
 
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #bca4d192
 ZERO, ONE = np.uint64(0), np.uint64(1)
@@ -222,7 +222,7 @@ def merge_part(
     ids: np.ndarray,  # uint32: the symbols of a part from `WIDEST` on; pieces are written from 0 on
     n: np.uint64,  # How many symbols it has
     last: bool,  # Does the row end with this part?
-    bar: np.uint32,  # A row ends before this symbol, and another begins; NONE: there is one row
+    separator: np.uint32,  # A row ends before this symbol, and another begins; NONE: there is one row
     slots: np.ndarray,  # Rules
     made: np.ndarray,  # What each rank makes, see `made_by`
     scratch: np.ndarray,  # (3 * WIDEST,) uint32; its last third is carried to the next part
@@ -235,9 +235,9 @@ def merge_part(
     at, end, k = WIDEST, WIDEST + n, ZERO
     while True:
         stop = at
-        if stop < end and (held == ZERO or ids[stop] != bar):
+        if stop < end and (held == ZERO or ids[stop] != separator):
             stop += ONE
-            while stop < end and (bar == NONE or ids[stop] != bar):
+            while stop < end and (separator == NONE or ids[stop] != separator):
                 stop += ONE
         ended = last or stop < end
         t, held, first = _merge_on(

@@ -343,7 +343,7 @@ class RankRules(_LazyPairs):
         return RankRules, (self.ids,)
 
 # %% ../../nbs/bpe/07_model.ipynb #6b1048df
-def _own_ranks(content):
+def _implied_ranks(content):
     "The rules that the ids of a packed vocabulary imply."
     return RankRules(content[1].value)
 
@@ -405,7 +405,7 @@ class BPE(Model):
 
     def __post_init__(self):
         _check_options(self)
-        if self.continuing_subword_prefix or not _can_wait(self.merges, self.piece2id):
+        if self.continuing_subword_prefix or not _can_defer_table(self.merges, self.piece2id):
             _ = self.table  # made now, or refused
 
     @cached_property
@@ -420,7 +420,7 @@ class BPE(Model):
     def _packed_attributes(self):
         found, merges = super()._packed_attributes(), self.merges
         if isinstance(merges, RankRules) and merges.ids is self.piece2id:
-            found["merges"] = Packed(_own_ranks, ["ids", found["piece2id"]])
+            found["merges"] = Packed(_implied_ranks, ["ids", found["piece2id"]])
         elif type(merges) is list and all(type(pair) is tuple for pair in merges):
             left, right = zip(*merges, strict=True) if merges else ((), ())
             found["merges"] = Packed(_pairs_of, ["pairs", *joined(left), *joined(right)])
@@ -528,12 +528,14 @@ class BPE(Model):
         "The model that takes these pieces apart, even where it ignores merges."
         if not self.ignore_merges or not any_piece(self, pieces):
             return self
-        kept = {self.unk_piece}
+        required = {self.unk_piece}
         for a, b in self.merges:
-            kept |= {a, b, join_pair(a, b, prefix=self.continuing_subword_prefix)}
+            required |= {a, b, join_pair(a, b, prefix=self.continuing_subword_prefix)}
         single = bool(self.merges)
         remaining = {
-            p: i for p, i in self.piece2id.items() if p not in pieces or p in kept or single and len(p) == 1
+            p: i
+            for p, i in self.piece2id.items()
+            if p not in pieces or p in required or single and len(p) == 1
         }
         return self if len(remaining) == len(self.piece2id) else replace(self, piece2id=remaining)
 
@@ -604,7 +606,7 @@ def _spells(model, chars):
     return not any(len(p) == 6 and p.startswith("<0x") for pair in model.merges for p in pair)
 
 # %% ../../nbs/bpe/07_model.ipynb #84861c31
-def _can_wait(merges, piece2id):
+def _can_defer_table(merges, piece2id):
     "Are all pieces of the rules in the vocabulary, so that their table can be made later?"
     if isinstance(merges, RankRules):
         return merges.ids is piece2id or merges.ids.keys() <= piece2id.keys()

@@ -82,15 +82,15 @@ def _check_corpora(corpora, parity):
         raise ValueError(
             f"corpora must be a dict of names and counts, got {corpora!r:.60}; pass {{'en': counts, …}}"
         )
-    for label, given in (("dev", parity.dev), ("ratio", parity.ratio)):
-        if given is not None and {*given} != {*corpora}:
-            wrong = sorted({*given} ^ {*corpora}, key=str)
+    for label, by_corpus in (("dev", parity.dev), ("ratio", parity.ratio)):
+        if by_corpus is not None and {*by_corpus} != {*corpora}:
+            wrong = sorted({*by_corpus} ^ {*corpora}, key=str)
             raise ValueError(f"{label} must have the names of the corpora, got a difference in {wrong[0]!r}")
     for name, value in (parity.ratio or {}).items():
         if not 0 < value < float("inf"):
             raise ValueError(f"ratio must be positive numbers, got {value} for {name!r}")
-    for label, given in (("corpora", corpora), ("dev", parity.dev or {})):
-        for name, counts in given.items():
+    for label, by_corpus in (("corpora", corpora), ("dev", parity.dev or {})):
+        for name, counts in by_corpus.items():
             if not isinstance(counts, (Mapping, FlatCounts)):
                 raise ValueError(
                     f"{label} must have counts for each name, got a {type(counts).__name__} for {name!r}"
@@ -217,10 +217,10 @@ class _DictCorpus:
             pair, new = (int(merged[2 * k]), int(merged[2 * k + 1])), ids[k]
             if new == len(self.size):
                 self.size.append(self.size[pair[0]] + self.size[pair[1]])
-            held = [*self.where.get(pair, ())]
-            before = sum(len(self.words[w]) * self.counts[w] for w in held)
+            containing = [*self.where.get(pair, ())]
+            before = sum(len(self.words[w]) * self.counts[w] for w in containing)
             gained = merge_everywhere(pair, new, self.words, self.counts, self.pairs, self.where)
-            self.length -= before - sum(len(self.words[w]) * self.counts[w] for w in held)
+            self.length -= before - sum(len(self.words[w]) * self.counts[w] for w in containing)
             for entry in self._entries(gained):
                 heapq.heappush(self.heap, entry)
         self.done = len(ids)
@@ -339,7 +339,7 @@ class _Run:
             pairs = zip(self.names, arrays[n:], strict=True)
             self.judges = {name: _DictCorpus(a, self.pieces, options) for name, a in pairs}
         self.joint = kind(_joined(arrays[:n]), self.pieces, options) if parity.global_merges else None
-        self.first = {name: judge.length for name, judge in self.judges.items()}
+        self.first = {name: corpus.length for name, corpus in self.judges.items()}
         self.piece2id = {p: i for i, p in enumerate(self.pieces)}
         self.merged, self.ids, self.at, self.chosen = np.zeros(2 * vocab_size, np.int32), [], [], []
         self.picks = deque(maxlen=parity.window)
@@ -347,8 +347,8 @@ class _Run:
 
     def needs(self):
         "How much each corpus needs a merge."
-        for judge in self.judges.values():
-            judge.apply(self.merged, self.ids)
+        for corpus in self.judges.values():
+            corpus.apply(self.merged, self.ids)
         now = {name: self.judges[name].length for name in self.names}
         if self.parity.ratio is None:
             return now

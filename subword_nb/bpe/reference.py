@@ -161,12 +161,12 @@ def start_vocabulary(
     check_start(min(counts.values(), default=None), specials)
     check_limits(vocab_size=vocab_size, limit_alphabet=limit_alphabet)
     letters = alphabet(counts, initial=initial_alphabet, limit=limit_alphabet)
-    kept = set(letters)
+    allowed = set(letters)
     splits = {p: base_symbols(p, prefix=prefix, suffix=suffix) for p in counts}
     if limit_alphabet is not None:
         for p, symbols in splits.items():
-            splits[p] = [s for c, s in zip(base_symbols(p), symbols, strict=True) if c in kept]
-    marked = sorted({s for symbols in splits.values() for s in symbols} - kept) if prefix + suffix else []
+            splits[p] = [s for c, s in zip(base_symbols(p), symbols, strict=True) if c in allowed]
+    marked = sorted({s for symbols in splits.values() for s in symbols} - allowed) if prefix + suffix else []
     return first_pieces(specials, letters, marked, vocab_size, known=known), splits
 
 # %% ../../nbs/bpe/00_reference.ipynb #de8a5671

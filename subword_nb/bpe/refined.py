@@ -360,11 +360,11 @@ class _Words:
             self.size.append(self.size[a] + self.size[b])
             self.often.append(0)
             self.made_of[new] = pair
-        held = [*self.where.get(pair, ())]
-        before = sum(len(self.words[w]) * self.counts[w] for w in held)
+        containing = [*self.where.get(pair, ())]
+        before = sum(len(self.words[w]) * self.counts[w] for w in containing)
         self._enter(merge_everywhere(pair, new, self.words, self.counts, self.pairs, self.where))
-        n = before - sum(len(self.words[w]) * self.counts[w] for w in held)
-        self.held.setdefault(new, set()).update(held)
+        n = before - sum(len(self.words[w]) * self.counts[w] for w in containing)
+        self.held.setdefault(new, set()).update(containing)
         self.often[new] += n
         self.often[a] -= n
         self.often[b] -= n
@@ -614,8 +614,8 @@ class RefinedBPE(Model):
         for number, place in happened:
             kind, piece, joined = self.events[number]
             spelled = " and ".join(map(repr, joined))
-            said = f"joins {spelled}" if kind == "merge" else f"takes {piece!r} apart: {spelled}"
-            steps.append(f"event {number:,} {said}, at {place}")
+            effect = f"joins {spelled}" if kind == "merge" else f"takes {piece!r} apart: {spelled}"
+            steps.append(f"event {number:,} {effect}, at {place}")
         unknown = dict.fromkeys(part for part in parts if part not in self.piece2id)
         note = f"no piece: {' '.join(map(repr, unknown))}" if unknown else None
         return StepsReason(pretoken, steps, [t.piece for t in self.tokens(pretoken)], note)
@@ -637,20 +637,20 @@ class RefinedBPE(Model):
 def _checked_events(piece2id, events):
     "Events as a tuple; refuses those that cannot happen."
     present, checked = {p for p in piece2id if len(p) == 1}, []
-    for number, given in enumerate(events):
+    for number, item in enumerate(events):
         try:
-            kind, piece, parts = given
+            kind, piece, parts = item
             event = Event(kind, piece, tuple(parts))
             all_str = all(isinstance(p, str) and p for p in (piece, *event.parts))
         except (TypeError, ValueError):
             all_str = False
         if not all_str or event.kind not in ("merge", "remove"):
             raise ValueError(
-                f'event {number} must be "merge" or "remove", a piece and its parts, got {given!r:.80}'
+                f'event {number} must be "merge" or "remove", a piece and its parts, got {item!r:.80}'
             )
-        wanted = 2 if event.kind == "merge" else len(event.parts)
-        if len(event.parts) < 2 or len(event.parts) != wanted or "".join(event.parts) != piece:
-            raise ValueError(f"event {number} must have parts that spell its piece, got {given!r:.80}")
+        expected = 2 if event.kind == "merge" else len(event.parts)
+        if len(event.parts) < 2 or len(event.parts) != expected or "".join(event.parts) != piece:
+            raise ValueError(f"event {number} must have parts that spell its piece, got {item!r:.80}")
         needed = event.parts if event.kind == "merge" else (piece, *event.parts)
         if missing := [p for p in needed if p not in present]:
             raise ValueError(

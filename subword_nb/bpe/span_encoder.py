@@ -188,7 +188,7 @@ def _whole_rows(model, by_char, slots, made, unmade):
     return unmerged_rows(symbols, bounds, ids, slots, made), bool((symbols == NONE).any())
 
 
-def _keeps_bytes(pre):
+def _spells_bytes(pre):
     "Does a pre-tokenizer spell the bytes of a text, and no others?"
     bytes_of = to_visible(encode_text("é"))
     # testing the split of non-ASCII text compiles a splitter's whole pattern, so it is done last
@@ -200,7 +200,7 @@ def _keeps_bytes(pre):
 
 def _byte_tables(model, pre):
     "Initial symbols and tables of a byte-level model."
-    if not _keeps_bytes(pre):
+    if not _spells_bytes(pre):
         raise ValueError(f"pre must not change the bytes of a span, got {pre!r}; use Tokenizer.encode")
     tables = stored_tables("bpe bytes", rules_content(model), lambda: _made_byte_tables(model))
     return tables[0], Merger(*tables[1:])
@@ -300,20 +300,20 @@ def _has_special(ids, at, n, longest, keys, arena):
 @kernel
 def _merge_cut(ids, at, n, options, slots, made, keys, arena, wholes, work, rules, source, keep):
     "Merge ids[at:at+n], separately from one ▁ to the next; returns the number of ids, EMPTY if a symbol is not an id."
-    bar = options[2]
+    separator = options[2]
     a, end, k = at, at + n, at
     while a < end:
-        b, left = a + np.uint64(1), np.uint64(1)
-        while b < end and (bar == NONE or ids[b] != bar):
+        b, n_symbols = a + np.uint64(1), np.uint64(1)
+        while b < end and (separator == NONE or ids[b] != separator):
             b += np.uint64(1)
-        whole = whole_id(ids, a, b - a, keys, arena) if wholes else NONE
-        if whole == NONE:
-            left = merge_symbols(ids, a, b - a, slots, made, work, rules, source, keep)
+        known_id = whole_id(ids, a, b - a, keys, arena) if wholes else NONE
+        if known_id == NONE:
+            n_symbols = merge_symbols(ids, a, b - a, slots, made, work, rules, source, keep)
         else:
-            ids[a] = whole
-        if left == EMPTY:
+            ids[a] = known_id
+        if n_symbols == EMPTY:
             return EMPTY
-        for i in range(left):
+        for i in range(n_symbols):
             ids[k] = ids[a + np.uint64(i)]
             if ids[k] >= options[3]:
                 return EMPTY
@@ -495,9 +495,9 @@ def _score_tables(model):
 def _made_score_tables(model):
     "The tables, computed."
     _check_scores(model)
-    alone, special = {p for p in model.user_defined if len(p) == 1}, {*model.user_defined}
+    single, special = {p for p in model.user_defined if len(p) == 1}, {*model.user_defined}
     pieces = [
-        p for p in model.known if len(p) > 1 and p not in special and (not alone or alone.isdisjoint(p))
+        p for p in model.known if len(p) > 1 and p not in special and (not single or single.isdisjoint(p))
     ]
     by_char, size = _symbols_of(model, [*pieces, *special])
     check_fits(size, len(pieces))
@@ -745,7 +745,7 @@ def first_stage(
 
 # %% ../../nbs/bpe/06_span_encoder.ipynb #9dd85337
 @entry("uint8[:], int64[:], int64[:], int64, uint8[:]")
-def _lay_out(buffer, at, length, m, text):
+def _copy_spans(buffer, at, length, m, text):
     "Copy m spans to text[HEAD:], each with a separator after it."
     o = np.uint64(HEAD)
     for j in range(m):
@@ -770,7 +770,7 @@ def _cut_parts(text, n, joins, starts):
 
 
 @entry("uint32[:], int64[:], int64, uint32[:], uint64[:], uint32[:], uint32[:], int64[:], uint32[:]")
-def _join_parts(found, ends, m, apart, slots, made, ids, bounds, extra):
+def _join_parts(found, ends, m, offset, slots, made, ids, bounds, extra):
     "Merge the ids of the parts of each of m spans; ids from apart[0] on are joined with none, and written without it."
     work = np.empty(WIDEST, np.uint32)
     rules = np.empty(WIDEST, np.uint32)
@@ -786,8 +786,8 @@ def _join_parts(found, ends, m, apart, slots, made, ids, bounds, extra):
             k = merge_symbols(ids, o, n, slots, made, work, rules, source, keep)
             if k != EMPTY:
                 for i in range(k):
-                    if ids[o + np.uint64(i)] >= apart[0]:
-                        ids[o + np.uint64(i)] -= apart[0]
+                    if ids[o + np.uint64(i)] >= offset[0]:
+                        ids[o + np.uint64(i)] -= offset[0]
                 o, extra[j] = o + k, 0
             keep += keep
         bounds[j + 1] = o
@@ -795,12 +795,12 @@ def _join_parts(found, ends, m, apart, slots, made, ids, bounds, extra):
 
 # %% ../../nbs/bpe/06_span_encoder.ipynb #64f66ac6
 @entry("uint32[:], int64[:], int64, uint32[:]")
-def _set_apart(ids, bounds, m, apart):
+def _offset_ids(ids, bounds, m, offset):
     "Mark the ids of each of m words that has several."
     for j in range(m):
         if bounds[j + 1] - bounds[j] > 1:
             for i in range(bounds[j], bounds[j + 1]):
-                ids[i] += apart[0]
+                ids[i] += offset[0]
 
 
 _TABLES = 4  # that are kept between calls, of up to 192 MB each
@@ -849,7 +849,7 @@ class PartsSpanEncoder:
         "The ids of the parts of spans."
         n = int(length[:m].sum()) + m
         text = np.full(n + 2 * HEAD, 255, np.uint8)
-        _lay_out(buffer, at, length, m, text)
+        _copy_spans(buffer, at, length, m, text)
         starts = np.empty(n + 8, np.uint32)
         k = int(self.scan(text, n, True, starts))
         try:
@@ -867,7 +867,7 @@ class PartsSpanEncoder:
         self.inner.span_kernel(*given)
         if not self.joins_all:
             *_, m, ids, bounds, _ = given
-            _set_apart(ids, bounds, m, self.apart)
+            _offset_ids(ids, bounds, m, self.apart)
 
     def _encode_part(self, part):
         "The ids of a part, in Python."
@@ -909,11 +909,11 @@ def byte_span_encoder(
     pre: PreTokenizer,  # Splits and spells texts
 ) -> SpanEncoder | PartsSpanEncoder:  # The second, if spans have words and rules cross them
     "The encoder of the new spans of a byte-level model."
-    whole: Any = BPESpanEncoder(model, pre)
-    if pre.splits_at_space or model.ignore_merges or len(whole.tables.pairs) == 0:
-        return whole
+    encoder: Any = BPESpanEncoder(model, pre)
+    if pre.splits_at_space or model.ignore_merges or len(encoder.tables.pairs) == 0:
+        return encoder
     size = first_stage(model)
     if not size:
-        return whole
+        return encoder
     first = replace(model, merges=list(model.merges[:size]))
-    return parts_encoder(first, pre, whole)
+    return parts_encoder(first, pre, encoder)

@@ -157,11 +157,11 @@ def frequent_runs(
     slots, first = np.full(2 << len(starts).bit_length(), -1, np.int32), np.empty(len(starts), np.int64)
     n = count_equal_runs(ids, starts, ends, counts, slots, first)
     starts, ends = starts[first[:n]], ends[first[:n]]
-    kept = np.zeros(len(ids) + 1, np.int8)
-    kept[starts] = 1
-    kept[ends] -= 1
-    kept = np.cumsum(kept, dtype=np.int8)[:-1].astype(np.bool_)
-    return ids[kept], np.concatenate([[0], np.cumsum(ends - starts)]), counts[:n]
+    inside = np.zeros(len(ids) + 1, np.int8)
+    inside[starts] = 1
+    inside[ends] -= 1
+    inside = np.cumsum(inside, dtype=np.int8)[:-1].astype(np.bool_)
+    return ids[inside], np.concatenate([[0], np.cumsum(ends - starts)]), counts[:n]
 
 # %% ../../nbs/bpe/08_superwords.ipynb #a67f8e75
 def _learn_runs(runs, pieces, vocab_size, bulk, progress, on_progress, options):
@@ -223,16 +223,16 @@ def superword_train(
     return BPERules(more.pieces, first.merges + more.merges, first.counts + more.counts, more.ended)
 
 # %% ../../nbs/bpe/08_superwords.ipynb #ad32aea5
-def _guess(total, wanted):
+def _guess(total, limit):
     "A count that the last merge will hardly be below."
     import numpy as np
 
-    if wanted <= 0 or float(total.sum()) >= 2**53:  # beyond, sums of counts are no longer exact
+    if limit <= 0 or float(total.sum()) >= 2**53:  # beyond, sums of counts are no longer exact
         return 1
     some = total[total > total.mean()]  # most hashes occur seldom or never, and sorting them takes long
-    if len(some) < wanted:
+    if len(some) < limit:
         some = total
-    place = max(0, len(some) - wanted)
+    place = max(0, len(some) - limit)
     return int(np.partition(some, place)[place]) // 2
 
 

@@ -219,14 +219,14 @@ def _merge_places(s, q, new, again):
             k = _gain(s, x, new, c, before // PLACE_WIDTH, s.near_left, x, new)
             place[before + PAIR] = k
             if again and k >= known:
-                _take_over(s, k, q)
+                _absorb_pair(s, k, q)
         right = np.int64(place[second + PAIR])
         if right >= 0:
             count[right] -= c
             y, known = np.int64(s.right[right]), s.counter[PAIRS]
             k = _gain(s, new, y, c, p // PLACE_WIDTH, s.near_right, y, new)
             if again and k >= known:
-                _take_over(s, k, q)
+                _absorb_pair(s, k, q)
         else:
             k = np.int64(-1)
         size = place[p + LENGTH] + place[second + LENGTH]
@@ -368,7 +368,7 @@ def _find(s, a, b):
 
 # %% ../../nbs/bpe/01_train_kernels.ipynb #a2b8f51c
 @_kernel
-def _take_over(s, k, merged):
+def _absorb_pair(s, k, merged):
     "Move the count and the places of the pair that k repeats to k; `merged` is left to its own merge."
     q = _find(s, s.left[k], s.right[k])
     if q < 0 or q == merged:
@@ -534,7 +534,7 @@ def _can_spell(s, a, b):
 
 
 @_kernel
-def _held(s, new):
+def _max_places(s, new):
     "How many places the pairs with a piece have at most."
     places = 0
     for q in range(s.counter[PAIRS]):
@@ -571,7 +571,7 @@ def _merge(s, q, a, b):
     if q >= 0:
         places = np.int64(s.seg_length[q])
     again = new >= 0 and s.newest[new] >= 0
-    if not _has_capacity(s, 2 * places + (_held(s, new) if again else 0)):
+    if not _has_capacity(s, 2 * places + (_max_places(s, new) if again else 0)):
         return False
     if new < 0:
         new = s.text_slot[h] = s.counter[PIECES]

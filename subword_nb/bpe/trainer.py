@@ -130,9 +130,9 @@ def merge_everywhere(
     where: dict,  # pair → the numbers of the words it occurs in, and maybe of others; changed in place
 ) -> list:  # The pairs that gained occurrences
     "Merge a pair in the words that contain it."
-    gained, held = {}, where.get(pair, ())
+    gained, containing = {}, where.get(pair, ())
     where[pair] = set()
-    for w in held:
+    for w in containing:
         words[w], changes = merge_word(words[w], pair, new)
         for p, d in changes:
             pairs[p] = pairs.get(p, 0) + d * counts[w]
@@ -453,7 +453,7 @@ class _ProgressReporter:
         self.next = time.monotonic() + PAUSE
 
 # %% ../../nbs/bpe/02_trainer.ipynb #3412036c
-def _own(a, kind):
+def _kernel_array(a, kind):
     "An array as kernels take it: of one kind, without gaps, and one that may be written to."
     import numpy as np
 
@@ -540,23 +540,23 @@ def new_state(
 
     s = State(**_empty_arrays())._replace(
         place=np.empty(PLACE_WIDTH * (len(symbol) + 1), np.int32),
-        weight=_own(weight, np.int64),
+        weight=_kernel_array(weight, np.int64),
         option=numbers(limits),
         counter=np.zeros(COUNTERS, np.int64),
         newest=nowhere,
         near_left=nowhere.copy(),
         near_right=nowhere.copy(),
         size=numbers([isinstance(p, own) for p in pieces] if lengths is None else [*lengths]),
-        text=_own(bytearray(b"".join(texts)), np.uint8),
+        text=_kernel_array(bytearray(b"".join(texts)), np.uint8),
         text_start=numbers([0, *accumulate(map(len, texts))]),
-        prefix=_own(bytearray(prefix.encode()), np.uint8),
+        prefix=_kernel_array(bytearray(prefix.encode()), np.uint8),
     )
     s.place[:PLACE_WIDTH] = (-1, 1, 0)
     s.newest[seen] = 0
     s.counter[PIECES] = len(pieces)
     s.counter[THRESHOLD] = EVERYTHING
     s.counter[NEED] = 1000
-    return index_words(grow(s), _own(symbol, np.int32), _own(start, np.int64))
+    return index_words(grow(s), _kernel_array(symbol, np.int32), _kernel_array(start, np.int64))
 
 # %% ../../nbs/bpe/02_trainer.ipynb #3318b4f8
 def index_words(
@@ -830,17 +830,17 @@ def _trained(counts, vocab_size, alphabet, options, *, known, resume, bulk, prog
     "`bpe_train`, its options checked and sorted."
     prefix = options["prefix"]
     if isinstance(known, BPERules):
-        known, held = known.merges, known.pieces
+        known, known_pieces = known.merges, known.pieces
     else:
-        known, held = list(known or ()), ()
+        known, known_pieces = list(known or ()), ()
     if bulk is None:
         bulk = jit.available() and _is_large(counts)
     if bulk:
-        pieces, *corpus = start_arrays(counts, vocab_size, **alphabet, known=held)
+        pieces, *corpus = start_arrays(counts, vocab_size, **alphabet, known=known_pieces)
     else:
         if isinstance(counts, FlatCounts):
             counts = counts.to_dict()
-        pieces, splits = start_vocabulary(counts, vocab_size, **alphabet, known=held)
+        pieces, splits = start_vocabulary(counts, vocab_size, **alphabet, known=known_pieces)
     if resume is None:
         merges = _known_ids(known, pieces, vocab_size, prefix)
     else:

@@ -186,7 +186,7 @@ def _matches(finder, text, found=None):
 # %% ../../nbs/pipeline/03_added_tokens.ipynb #c259441e
 def _spans(finder, text, special, found=None):
     "The spans of valid matches, with their tokens."
-    at = reach = 0
+    at = token_end = 0
     for start, end in _matches(finder, text, found):
         token = finder.tokens[text[start:end]]
         if token.special and not special or token.single_word and _in_word(text, start, end):
@@ -196,10 +196,10 @@ def _spans(finder, text, special, found=None):
                 start -= 1
             start = max(start, at)
         if token.rstrip:
-            reach = max(reach, end)
-            while reach < len(text) and text[reach] in _spaces():
-                reach += 1
-            end = reach
+            token_end = max(token_end, end)
+            while token_end < len(text) and text[token_end] in _spaces():
+                token_end += 1
+            end = token_end
         if start <= end:
             yield start, end, token
             at = end

@@ -104,8 +104,8 @@ def _place(c, part, out, n, dropout_rng=None):
             ]
         else:
             offsets = [pretoken.span(a, b) for a, b in places]
-        for column, more in zip(out, (ids, pieces, offsets, [k] * len(ids)), strict=True):
-            column += more
+        for column, values in zip(out, (ids, pieces, offsets, [k] * len(ids)), strict=True):
+            column += values
     return n + len(pretokens)
 
 
@@ -212,7 +212,7 @@ def _place_words(c, part, out, n):
     ids, pieces, offsets, splits = out
     n += shared
     found = [first, *[known.get(word) or _word(c, word) for word in words[1:]]]
-    for word, ((word_ids, word_pieces, places, numbers), more) in zip(words, found, strict=True):
+    for word, ((word_ids, word_pieces, places, numbers), n_tokens) in zip(words, found, strict=True):
         n -= shared  # a word continues the last split of the word before
         ids += word_ids
         pieces += word_pieces
@@ -221,7 +221,7 @@ def _place_words(c, part, out, n):
         for k in numbers:
             splits.append(n + k)
         at += len(word)
-        n += more
+        n += n_tokens
     return n
 
 # %% ../../nbs/pipeline/12_align.ipynb #9adf6cd2
@@ -290,7 +290,7 @@ def place_bytes(
             places.append(byte_places(pretoken, text, at))
             rows.append(_with_places(_tokens_of(c, pretoken.text, dropout_rng), places[-1]))
     if end < len(data):
-        _open_end(c, units, rows, places, data, end, dropout_rng)
+        _join_tail_bytes(c, units, rows, places, data, end, dropout_rng)
     found = [(i, piece, (own[0][0], own[-1][1]), k) for k, row in enumerate(rows) for i, piece, own in row]
     return Placed(*map(list, zip(*found, strict=True))) if found else Placed([], [], [], [])
 
@@ -302,27 +302,29 @@ def _with_places(found, places):
     ]
 
 
-def _open_end(c, units, rows, places, data, end, dropout_rng):
+def _join_tail_bytes(c, units, rows, places, data, end, dropout_rng):
     "Join the last tokens of a text with the bytes after it, as `encode` does."
     ids = [[i for i, _, _ in row] for row in rows]
     n, rest = open_pretoken(c.parts, units, ids, data[end:])
-    taken, behind = sum(map(len, ids)) - n, [(k, k + 1) for k in range(end, len(data))]
-    if taken:
-        behind = places[-1] + behind
-        taken -= len(rows.pop())
-    while taken:
-        cut = min(taken, len(rows[-1]))
-        behind = [place for _, _, own in rows[-1][len(rows[-1]) - cut :] for place in own] + behind
+    n_removed, places_after = sum(map(len, ids)) - n, [(k, k + 1) for k in range(end, len(data))]
+    if n_removed:
+        places_after = places[-1] + places_after
+        n_removed -= len(rows.pop())
+    while n_removed:
+        cut = min(n_removed, len(rows[-1]))
+        places_after = [
+            place for _, _, own in rows[-1][len(rows[-1]) - cut :] for place in own
+        ] + places_after
         rows[-1] = rows[-1][: len(rows[-1]) - cut]
-        taken -= cut
-        if taken:
+        n_removed -= cut
+        if n_removed:
             rows.pop()
     while rows and not rows[-1]:
         rows.pop()
-    rows.append(_with_places(_tokens_of(c, rest, dropout_rng), behind))
+    rows.append(_with_places(_tokens_of(c, rest, dropout_rng), places_after))
 
 
-def _place_any(c, text, *, dropout_rng=None):
+def _align_any(c, text, *, dropout_rng=None):
     "The tokens of a text, or of bytes."
     if isinstance(text, bytes):
         return place_bytes(c, text, dropout_rng=dropout_rng)
@@ -374,14 +376,14 @@ def _checked_text(text, errors, is_pretokenized):
     "A text of the kind that was announced."
     if is_pretokenized == isinstance(text, (list, tuple)):
         return _texts(text, errors)
-    wanted = (
+    expected = (
         "one text (several: align_batch; two in one sequence: pair=, pairs=; "
         "words: is_pretokenized=True, of a call is_split_into_words=True)"
     )
     if is_pretokenized:
-        wanted = "a list of words"
+        expected = "a list of words"
     raise ValueError(
-        f"text must be {wanted} with is_pretokenized={is_pretokenized}, got {type(text).__name__}"
+        f"text must be {expected} with is_pretokenized={is_pretokenized}, got {type(text).__name__}"
     )
 
 # %% ../../nbs/pipeline/12_align.ipynb #e8d6d8aa
@@ -524,7 +526,7 @@ def _encoded(c, texts, pairs, is_pretokenized, disallowed_special, dropout_rng, 
     place = place_tokens
     if errors == "bytes":
         byte_model(c.parts)  # refuses any other
-        place = _place_any
+        place = _align_any
     columns = [[_checked_text(t, errors, is_pretokenized) for t in col] for col in columns]
     words = (w for col in columns for t in col for w in _words(t))
     spelled = (w.decode("utf-8", "replace") if isinstance(w, bytes) else w for w in words)
@@ -572,8 +574,8 @@ def stages(
     normal, pretokens = list(parts(c, text)), []
     for part, added in normal:
         pretokens += [part.text] if added is not None else [p.text for p in c.pre.split_aligned(part)]
-    alone = encode_aligned(c, text)
-    whole = _finished(c, [([text], [alone])], True, c.parts.truncation, c.parts.padding)[0]
+    model_encoding = encode_aligned(c, text)
+    encoding = _finished(c, [([text], [model_encoding])], True, c.parts.truncation, c.parts.padding)[0]
     rows = [
         ("text", [text]),
         ("added tokens", cut),
@@ -581,8 +583,8 @@ def stages(
         ("pre-tokenizer", pretokens),
     ]
     drawn = [(name, draw_tokens(pieces)) for name, pieces in rows]
-    drawn.append(("model", draw_tokens(alone.pieces, ids=alone.ids)))
-    drawn.append(("post-processor", draw_tokens(whole.pieces, ids=whole.ids)))
+    drawn.append(("model", draw_tokens(model_encoding.pieces, ids=model_encoding.ids)))
+    drawn.append(("post-processor", draw_tokens(encoding.pieces, ids=encoding.ids)))
     return Stages(drawn)
 
 # %% ../../nbs/pipeline/12_align.ipynb #33017277
@@ -749,14 +751,14 @@ def _columns(rows, returned):
     return {k: [getattr(e, names[k]) for e in rows] for k in names if returned[k]}
 
 
-def _arrays(columns, alone):
+def _arrays(columns, is_single):
     "Columns as arrays: a row if it is alone, a matrix if all rows are of one length, else an array for each row."
     import numpy as np
 
     def array(name, rows):
         shape = (-1, 2) if name == "offset_mapping" else -1
         rows = [np.array(r, np.int64).reshape(shape) for r in rows]
-        if alone:
+        if is_single:
             return rows[0]
         if not rows:
             return np.zeros((0, 0), np.int64)
@@ -796,23 +798,23 @@ def call(
     **returned: bool,
 ) -> Batch:  # Arrays by name
     "Encode texts as a model takes them."
-    wanted = _wanted(returned, return_tensors, _config_of(tok).columns)
-    alone = _is_one(texts, is_split_into_words)
+    columns = _wanted(returned, return_tensors, _config_of(tok).columns)
+    is_single = _is_one(texts, is_split_into_words)
     cut = _truncation_of(tok, truncation, max_length, stride, truncation_side, padding)
     n_added = 0
     if add_special_tokens and tok.post_processor:
         n_added = tok.post_processor.n_added(pairs is not None)
     check_stride(cut, n_added=n_added)
     padding = _padding_of(tok, padding, max_length, pad_to_multiple_of, padding_side, pad_piece)
-    texts = [texts] if alone else list(texts)
-    if alone and pairs is not None:
+    texts = [texts] if is_single else list(texts)
+    if is_single and pairs is not None:
         pairs = [refuse_option(pairs, name="pairs")]
-    dropout_rng = dropout_rngs(tok, dropout=dropout, seed=seed, n=None if alone else len(texts))
+    dropout_rng = dropout_rngs(tok, dropout=dropout, seed=seed, n=None if is_single else len(texts))
     c = encoder_of(tok, allowed_special=allowed_special)
     encoded = _encoded(c, texts, pairs, is_split_into_words, disallowed_special, dropout_rng, "strict")
     rows = _finished(c, encoded, add_special_tokens, cut, padding)
-    is_row, is_matrix = alone and return_tensors is None, return_tensors is not None
-    return _batch(rows, wanted, is_row, return_overflowing_tokens, is_matrix)
+    is_row, is_matrix = is_single and return_tensors is None, return_tensors is not None
+    return _batch(rows, columns, is_row, return_overflowing_tokens, is_matrix)
 
 # %% ../../nbs/pipeline/12_align.ipynb #b88a5c46
 def _wanted(returned, tensors, columns):
@@ -842,19 +844,19 @@ def _is_one(texts, words):
     return words and isinstance(texts, (list, tuple)) and bool(texts) and isinstance(texts[0], (str, bytes))
 
 
-def _batch(rows, wanted, alone, overflowing, even):
+def _batch(rows, columns, is_single, overflowing, is_rectangular):
     "The arrays of encodings."
     import numpy as np
 
     source = [(i, e) for i, row in enumerate(rows) for e in (row, *(row.overflowing if overflowing else ()))]
     encodings = [e for _, e in source]
-    if even and len({len(e) for e in encodings}) > 1:
+    if is_rectangular and len({len(e) for e in encodings}) > 1:
         raise ValueError(
             "rows must have one length to be a matrix, got different ones; pass padding=True, or leave return_tensors out"
         )
-    data = _arrays(_columns(encodings, wanted), alone and not overflowing)
+    data = _arrays(_columns(encodings, columns), is_single and not overflowing)
     if overflowing:
         data["overflow_to_sample_mapping"] = np.array([i for i, _ in source], np.int64)
-    if wanted["length"]:
+    if columns["length"]:
         data["length"] = np.array([len(e) for e in encodings], np.int64)
     return Batch(data, encodings)

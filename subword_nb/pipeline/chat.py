@@ -71,18 +71,18 @@ def encode_marked(
     full = encoder_of(tok, allowed_special="all")
     if not any(token.content in commands for token in full.normalized_added.tokens.values()):
         found = [(a, b, t) for a, b, t in full.raw.spans(plain) if t is not None and t.content in commands]
-        if all(_lies_within(ranges, _place(plain, a, b, t)) for a, b, t in found):
+        if all(_is_within(ranges, _place(plain, a, b, t)) for a, b, t in found):
             row = place_tokens(full, plain)
-            written = [t.content for _, _, t in found] + _own_pieces(tok, plain, ranges, commands)
-            if _agrees(tok, row.ids, written, commands):
+            written = [t.content for _, _, t in found] + _command_pieces(tok, plain, ranges, commands)
+            if _commands_match(tok, row.ids, written, commands):
                 return ChatTokens(row.ids, row.offsets)
     c = _without_commands(tok, commands)
     parts = list(_parts(full, plain, tags, ranges, commands))
     row = place_tokens_ref(c, plain, found=parts)
-    written = [content for _, content in parts if content in commands] + _own_pieces(
+    written = [content for _, content in parts if content in commands] + _command_pieces(
         tok, plain, ranges, commands
     )
-    if not _agrees(tok, row.ids, written, commands):
+    if not _commands_match(tok, row.ids, written, commands):
         raise ValueError(
             "text from outside must not contain a command that this model recognizes in any text, because the two "
             "would look the same; remove it, or pass trusted=True if all of the chat may give commands"
@@ -96,18 +96,18 @@ def _place(text, start, end, token):
     return start, start + len(token.content)
 
 
-def _lies_within(ranges, place):
+def _is_within(ranges, place):
     "Is a range within one of some ranges in order?"
     start, end = place
     i = bisect_left(ranges, (start + 1,)) - 1
     return i >= 0 and ranges[i][0] <= start and end <= ranges[i][1]
 
 
-def _agrees(tok, ids, written, commands):
+def _commands_match(tok, ids, written, commands):
     "Is each command among the ids as often as it was written?"
     known = {tok.piece2id[content] for content in commands if content != tok.model.unk_piece}
-    wanted = Counter(tok.piece2id[content] for content in written)
-    return Counter(i for i in ids if i in known) == Counter({i: n for i, n in wanted.items() if i in known})
+    expected = Counter(tok.piece2id[content] for content in written)
+    return Counter(i for i in ids if i in known) == Counter({i: n for i, n in expected.items() if i in known})
 
 # %% ../../nbs/pipeline/18_chat.ipynb #f8c090fd
 def _without_commands(tok, commands):
@@ -123,7 +123,7 @@ def _without_commands(tok, commands):
     return c
 
 
-def _own_pieces(tok, text, ranges, commands):
+def _command_pieces(tok, text, ranges, commands):
     "The commands within ranges that are not added tokens: the model itself finds them."
     pieces = [content for content in commands if content not in tok.added_contents]
     if not pieces:
@@ -301,16 +301,16 @@ def chat(
         return str.__str__(render_chat(messages, source, **options))
     commands = template_commands(tok, source)
 
-    def encoded(kept):
-        text = render_chat(kept, source, **options)
+    def encoded(remaining):
+        text = render_chat(remaining, source, **options)
         return text, encode_marked(tok, text, commands)
 
-    kept, (text, tokens) = _shortened(messages, encoded, max_length)
+    remaining, (text, tokens) = _shortened(messages, encoded, max_length)
     if count:
-        found = count_tokens(text, tokens, len(kept))
+        found = count_tokens(text, tokens, len(remaining))
         sizes = [0] * len(messages)
         for i, size in enumerate(found.messages):
-            sizes[kept[i]] = size
+            sizes[remaining[i]] = size
         return found._replace(messages=sizes)
     if return_assistant_mask:
         return tokens.ids, assistant_mask(text, tokens)
@@ -327,8 +327,8 @@ def _shortened(messages, encoded, max_length):
     made = {}
 
     def without(n):
-        kept = [*everything[:head], *everything[starts[n] :]]
-        made[n] = kept, encoded([messages[i] for i in kept])
+        remaining = [*everything[:head], *everything[starts[n] :]]
+        made[n] = remaining, encoded([messages[i] for i in remaining])
         return len(made[n][1][1].ids) <= max_length
 
     turns = range(1, len(starts))
@@ -362,13 +362,13 @@ def append_ids(
     new = part_ids(c, text, opens=not before)
     if not before or not text:
         return before + new
-    wanted = decode(tok, before) + text
-    if decode(tok, before + new) == wanted:
+    expected = decode(tok, before) + text
+    if decode(tok, before + new) == expected:
         return before + new
     # for a normalizer that prepends something to each text, as SentencePiece's does: encode after a line end
     guard = part_ids(c, "\n", opens=False)
     guarded = part_ids(c, "\n" + text, opens=False)
-    if guarded[: len(guard)] == guard and decode(tok, before + guarded[len(guard) :]) == wanted:
+    if guarded[: len(guard)] == guard and decode(tok, before + guarded[len(guard) :]) == expected:
         return before + guarded[len(guard) :]
     return before + new
 

@@ -315,7 +315,11 @@ def render_chat(
     end = (
         f"end-{secrets.token_hex(16)} " if continue_final_message else None
     )  # the space shows whether a template trims
-    final = _open_end(messages[-1], continue_final_message, template, end) if continue_final_message else None
+    final = (
+        _append_end_word(messages[-1], continue_final_message, template, end)
+        if continue_final_message
+        else None
+    )
     with _plain("special_tokens"):
         names = quoted(dict(special_tokens or {}), owner=0, origin=TEMPLATE)
     for name, value in (variables or {}).items():
@@ -379,7 +383,7 @@ def _documents(documents):
     return documents
 
 # %% ../../nbs/pipeline/16_chat_templates.ipynb #31c642ec
-def _open_end(message, field, template, end):
+def _append_end_word(message, field, template, end):
     "Append a word to the last message; returns the text of that message."
     field = field if isinstance(field, str) else "content"
     text = message.get(field)
@@ -422,10 +426,10 @@ def _cut_at_end(text, final, end):
             "continue_final_message must have a chat template that writes the text of the last message unchanged; "
             "with this one pass add_generation_prompt=True instead"
         )
-    kept, at = [], 0
+    parts, at = [], 0
     for start, stop in places:
-        kept.append(text[at:start])
+        parts.append(text[at:start])
         at = stop
     is_trimmed = not text.startswith(end, places[-1][0])
-    whole = joined(kept)
-    return whole.rstrip() if is_trimmed else whole
+    text_without = joined(parts)
+    return text_without.rstrip() if is_trimmed else text_without

@@ -211,9 +211,9 @@ class Strip(Decoder):
                 )
 
     def _decode(self, pieces, errors):
-        left = [p[: self.start] for p in pieces]
+        edges = [p[: self.start] for p in pieces]
         pieces = [
-            p[len(edge) - len(edge.lstrip(self.content)) :] for p, edge in zip(pieces, left, strict=True)
+            p[len(edge) - len(edge.lstrip(self.content)) :] for p, edge in zip(pieces, edges, strict=True)
         ]
         right = [p[len(p) - min(self.stop, len(p)) :] for p in pieces]
         return [
@@ -422,11 +422,11 @@ def _spelled_at(pieces, first, last, before, kind, after):
 
 def _stepped(pieces, first, last, steps):
     "Parts, changed step by step."
-    given, front, behind = pieces, [""] * (not first), [""] * (not last)
+    undecoded, prefix, suffix = pieces, [""] * (not first), [""] * (not last)
     for d in steps:
-        changed = d.decode([*front, *pieces, *behind])
-        pieces = changed[len(front) : len(changed) - len(behind)]
-        if any(len(b) > MAX_COPIED_GROWTH * len(a) for a, b in zip(given, pieces, strict=True)):
+        changed = d.decode([*prefix, *pieces, *suffix])
+        pieces = changed[len(prefix) : len(changed) - len(suffix)]
+        if any(len(b) > MAX_COPIED_GROWTH * len(a) for a, b in zip(undecoded, pieces, strict=True)):
             raise ValueError(
                 "the text of a piece must be small enough to copy, got a decoder that makes it too long"
             )

@@ -125,10 +125,10 @@ def _decoded(pieces, ids, skip, errors):
     if isinstance(pieces.decoder, decoders.ByteLevel):
         spelled = map(_bytes_of(pieces, bool(skip)).__getitem__, _ids(ids))
         return _tidied(pieces, b"".join(spelled).decode("utf-8", errors))
-    return _tidied(pieces, decode_pieces(pieces.decoder, _pieces_left(pieces, ids, skip), errors=errors))
+    return _tidied(pieces, decode_pieces(pieces.decoder, _unskipped_pieces(pieces, ids, skip), errors=errors))
 
 
-def _pieces_left(pieces, ids, skip_special_tokens):
+def _unskipped_pieces(pieces, ids, skip_special_tokens):
     "The pieces of ids, without those that are skipped."
     spelled = map(pieces.__getitem__, _ids(ids))
     if skip_special_tokens:
@@ -320,11 +320,11 @@ def _spelled_rows(pieces, rows, skip, errors):
     if lost == "ignore" and rule.depends_on_position:
         lost = "strict"
     try:
-        opened = _opened(pieces, rule, rows, firsts, skip)
+        prefixes = _opened(pieces, rule, rows, firsts, skip)
         data, ends = table.rows(ids, firsts, lasts, lost=lost)
     except (KeyError, ValueError):
         return None
-    return data, ends, opened, rule
+    return data, ends, prefixes, rule
 
 
 def _opened(pieces, rule, rows, firsts, skip):
@@ -332,23 +332,23 @@ def _opened(pieces, rule, rows, firsts, skip):
     if rule.opening is None:
         return None
     ids, bounds = rows
-    opened, starts = [], []
+    prefixes, starts = [], []
     skipped = pieces.special if skip else ()
     for start, end in pairwise(bounds.tolist()):
-        taken = []  # positions of the pieces, some of which are skipped
+        positions = []  # positions of the pieces, some of which are skipped
 
-        def left(start=start, end=end, taken=taken):
+        def left(start=start, end=end, positions=positions):
             for i in range(start, end):
                 piece = pieces[int(ids[i])]
                 if piece not in skipped:
-                    taken.append(i)
+                    positions.append(i)
                     yield piece
 
         n, text = rule.opening(left())
-        starts.append(taken[n] if n < len(taken) else end)
-        opened.append(text)
+        starts.append(positions[n] if n < len(positions) else end)
+        prefixes.append(text)
     firsts[:] = starts
-    return opened
+    return prefixes
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #16536f23
 def _copied_texts(pieces, rows, skip, errors):
@@ -356,11 +356,11 @@ def _copied_texts(pieces, rows, skip, errors):
     spelled = _spelled_rows(pieces, rows, skip, errors)
     if spelled is None:
         return None
-    data, ends, opened, rule = spelled
-    whole, texts, at = memoryview(data), [], 0
+    data, ends, prefixes, rule = spelled
+    buffer, texts, at = memoryview(data), [], 0
     for k, end in enumerate(ends.tolist()):
         try:
-            text = str(whole[at:end], "utf-8", errors)
+            text = str(buffer[at:end], "utf-8", errors)
         except UnicodeDecodeError:
             text = None
         at = end
@@ -369,8 +369,8 @@ def _copied_texts(pieces, rows, skip, errors):
             row = ids[int(bounds[k]) : int(bounds[k + 1])]
             texts.append(_decoded(pieces, row, skip, errors))
             continue
-        if opened:
-            text = opened[k] + text
+        if prefixes:
+            text = prefixes[k] + text
         texts.append(_tidied(pieces, rule.finish(text) if rule.finish else text))
     return texts
 
@@ -527,10 +527,10 @@ class _KeptRuns(decoders.ByteFallback):
     "Byte fallback that keeps the characters before an invalid byte."
 
     def _decode(self, pieces, errors):
-        return super()._decode(pieces, errors, _kept_run)
+        return super()._decode(pieces, errors, _valid_prefix_text)
 
 
-def _kept_run(run, errors):
+def _valid_prefix_text(run, errors):
     "The text of a run of bytes up to the first invalid one, and `spell_run` of the rest."
     try:
         return spell_run(run, errors="strict")
@@ -566,7 +566,7 @@ def decode_stream_ref(
         if bytewise:
             text = decode(tok, ids[:k], skip_special_tokens=skip_special_tokens, errors=errors)
         else:
-            pieces = _pieces_left(known, ids[:k], skip_special_tokens)
+            pieces = _unskipped_pieces(known, ids[:k], skip_special_tokens)
             text = _tidied(known, decode_pieces(decoder, pieces, errors=errors))
         texts.append(text)
     settled, out = texts[-1], []
@@ -825,10 +825,10 @@ class _Edges:
             if text and self.left:
                 cut = min(self.left, len(text) - len(text.lstrip(c)))
                 text, self.left = text[cut:], self.left - cut if cut == len(text) else 0
-            body, held = text.rstrip(c), self.held
-            edge = len(text) - len(body) + (0 if body else held)
+            body, pending = text.rstrip(c), self.held
+            edge = len(text) - len(body) + (0 if body else pending)
             self.held = min(self.d.stop, edge)
-            out.append(((c * held if body else "") + body + c * (edge - self.held), ends))
+            out.append(((c * pending if body else "") + body + c * (edge - self.held), ends))
             if ends:
                 self.left, self.held = self.d.start, 0
         return out

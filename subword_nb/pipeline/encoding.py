@@ -238,10 +238,10 @@ def _line(e):
     from subword_nb.core.draw import clip, printable
 
     shown = ", ".join(printable(p) for p in e.pieces[:8]) + (", …" if len(e) > 8 else "")
-    more = [f"{e.n_sequences} sequences"] * (e.n_sequences > 1) + [
+    details = [f"{e.n_sequences} sequences"] * (e.n_sequences > 1) + [
         f"{len(e.overflowing)} overflowing"
     ] * bool(e.overflowing)
-    return f"Encoding({len(e)} tokens: {clip(shown, n=100)}{''.join('; ' + m for m in more)})"
+    return f"Encoding({len(e)} tokens: {clip(shown, n=100)}{''.join('; ' + m for m in details)})"
 
 
 def _table(e, limit=50):
@@ -357,7 +357,7 @@ def pad_encoding(
         raise ValueError(f"pad_token must be a text such as '[PAD]', got {pad_token!r}")
     n = max(0, _whole("length", length) - len(encoding))
     pad_id = _whole("pad_id", pad_id, 2**32 - 1)
-    more = dict(
+    padding_values = dict(
         ids=pad_id,
         pieces=pad_token,
         offsets=(0, 0),
@@ -370,7 +370,7 @@ def pad_encoding(
     right = _side(direction) == "right"
     shift = 0 if right else n
     columns = {}
-    for name, value in more.items():
+    for name, value in padding_values.items():
         there, padding = getattr(encoding, name), [value] * n
         columns[name] = there + padding if right else padding + there
     ranges = {s: (start + shift, stop + shift) for s, (start, stop) in encoding.sequence_ranges.items()}
@@ -675,8 +675,8 @@ def truncate_pair(
     if capacity == 0:
         return [cut(e, 0) for e in encodings]
     if truncation.strategy == "longest_first":
-        kept = pair_lengths(lengths[0], lengths[1], capacity) if len(lengths) == 2 else [capacity]
-        return [cut(e, n) for e, n in zip(encodings, kept, strict=True)]
+        limits = pair_lengths(lengths[0], lengths[1], capacity) if len(lengths) == 2 else [capacity]
+        return [cut(e, n) for e, n in zip(encodings, limits, strict=True)]
     at = ["only_first", "only_second"].index(truncation.strategy)
     if at >= len(encodings):
         raise ValueError(

@@ -237,11 +237,11 @@ def _among(segmentations, alpha, rng):
 
 def _different_among(segmentations, alpha, k, rng):
     "Several segmentations, drawn without replacement; the scores are those of the first draw."
-    left, out = list(segmentations), []
+    remaining, out = list(segmentations), []
     total = math.log(math.fsum(math.exp(alpha * (s.score - segmentations[0].score)) for s in segmentations))
-    while left and len(out) < k:
-        weights = [math.exp(alpha * (s.score - left[0].score)) for s in left]
-        found = left.pop(rng.choices(range(len(left)), weights)[0])
+    while remaining and len(out) < k:
+        weights = [math.exp(alpha * (s.score - remaining[0].score)) for s in remaining]
+        found = remaining.pop(rng.choices(range(len(remaining)), weights)[0])
         out.append(Segmentation(found.ids, alpha * (found.score - segmentations[0].score) - total))
     return out
 

@@ -268,8 +268,8 @@ def origin_ranges(
     origins: Iterable[int],  # Such as (TEMPLATE,)
 ) -> list[tuple[int, int]]:  # (start, end), in order, none touching another
     "The ranges of a text that have certain origins."
-    wanted = frozenset(origins)
-    return _ranges(tags, lambda tag: ord(tag) & 3 in wanted)
+    selected = frozenset(origins)
+    return _ranges(tags, lambda tag: ord(tag) & 3 in selected)
 
 
 def owner_ranges(

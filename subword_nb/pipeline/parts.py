@@ -173,7 +173,7 @@ _FUNCTIONS = {  # module and name of those that a stored value may call; there a
     ("core.table_cache", "vocabulary_of"),
     ("core.table_cache", "floats_of"),
     ("text.nesting", "_rebuilt"),
-    ("bpe.model", "_own_ranks"),
+    ("bpe.model", "_implied_ranks"),
     ("bpe.model", "_pairs_of"),
     ("formats.sentencepiece_proto", "_pieces_of"),
     ("pipeline.parts", "_numbers"),

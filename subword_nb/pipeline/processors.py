@@ -34,9 +34,9 @@ def _check_places(template, texts):
         raise ValueError(
             f"the template must have a place for text {lost[0]}, got none; pass fewer texts, or add the place"
         )
-    if more := sorted(names & {"A", "B"} - set(texts)):
+    if missing := sorted(names & {"A", "B"} - set(texts)):
         raise ValueError(
-            f"texts must include {more[0]}, which has a place in the template, got none; pass a pair"
+            f"texts must include {missing[0]}, which has a place in the template, got none; pass a pair"
         )
 
 # %% ../../nbs/pipeline/05_processors.ipynb #862fe75b
@@ -560,7 +560,7 @@ class Frame(NamedTuple):
         )
 
 # %% ../../nbs/pipeline/05_processors.ipynb #083c3e02
-_ALIKE = (
+_SAME_FOR_ALL_TEXTS = (
     BertProcessing,
     ByteLevel,
     RobertaProcessing,
@@ -578,7 +578,7 @@ def frame_of(
     trims = [
         k for k, p in enumerate(steps) if isinstance(p, (ByteLevel, RobertaProcessing)) and p.trim_offsets
     ]
-    if trims not in ([], [0]) or any(type(p) not in _ALIKE for p in steps):
+    if trims not in ([], [0]) or any(type(p) not in _SAME_FOR_ALL_TEXTS for p in steps):
         return None
     out, later = (Encoding([-1, -2], ["", ""], [(0, 0)] * 2) for _ in range(2))
     out.overflowing.append(later)

@@ -365,13 +365,13 @@ def encode_texts(
 
 # %% ../../nbs/pipeline/09_runs.ipynb #75bf8e6b
 @entry("uint8[:], int64[:], uint8[:], uint8[:], int64, uint8[:]")
-def _join_texts(data, bounds, prefix, opened, o, out):
+def _join_texts(data, bounds, prefix, with_prefix, o, out):
     "Write texts from out[o] on, a separator between two, the prefix before those that are opened; returns the end."
     for k in range(len(bounds) - 1):
         if k:
             out[o] = SEPARATOR
             o += 1
-        if opened[k]:
+        if with_prefix[k]:
             for i in range(len(prefix)):
                 out[o + i] = prefix[i]
             o += len(prefix)
@@ -389,20 +389,20 @@ def _join_texts(data, bounds, prefix, opened, o, out):
 
 def _packed_blocks(data, bounds, dummy_prefix, separators):
     "Blocks of adjacent texts, with separators and dummy prefixes inserted."
-    whole, prefix = np.frombuffer(data, np.uint8), np.zeros(0, np.uint8)
+    buffer, prefix = np.frombuffer(data, np.uint8), np.zeros(0, np.uint8)
     if dummy_prefix:
         prefix = np.frombuffer(dummy_prefix.prefix, np.uint8)
     a = 0
     while a < len(bounds) - 1:
         b = max(a + 1, int(np.searchsorted(bounds, bounds[a] + SIZES.block, "right")) - 1)
-        text, starts = whole[bounds[a] : bounds[b]], bounds[a : b + 1] - bounds[a]
-        opened = np.zeros(b - a, bool)
+        text, starts = buffer[bounds[a] : bounds[b]], bounds[a : b + 1] - bounds[a]
+        with_prefix = np.zeros(b - a, bool)
         if dummy_prefix:
-            opened = dummy_prefix.opens(text, starts[:-1], starts[1:], np.ones(b - a, bool))
+            with_prefix = dummy_prefix.opens(text, starts[:-1], starts[1:], np.ones(b - a, bool))
         first = int(a > 0)  # a separator before the block
         out = np.empty(first + len(text) + (1 + len(prefix)) * (b - a), np.uint8)
         out[:first] = SEPARATOR
-        n = _join_texts(text, starts, prefix, opened.view(np.uint8), first, out)
+        n = _join_texts(text, starts, prefix, with_prefix.view(np.uint8), first, out)
         separators.extend(array("q", [-1]) * (first + b - a - 1))
         yield out[:n]
         a = b
@@ -476,7 +476,7 @@ def stream_ids(
     "The ids of a document that arrives in blocks, as soon as they are certain."
     id_buffer, table = IdBuffer(SIZES.block), SpanTable(longest=SIZES.longest)
     parts = split_on_added_tokens(
-        _whole(blocks),
+        _complete_blocks(blocks),
         first=True,
         dummy_prefix=bulk.spans.dummy_prefix,
         matcher=bulk.matcher,
@@ -493,21 +493,21 @@ def stream_ids(
         ) from None
 
 
-def _whole(blocks):
+def _complete_blocks(blocks):
     "Blocks that end with complete characters, at most as long as those of a text in memory."
     from subword_nb.core.span_cache import char_blocks
 
-    left = b""
+    rest = b""
     for block in blocks:
-        data = left + block
+        data = rest + block
         cut = len(data)
         while cut > max(0, len(data) - 4) and data[cut - 1] >= 0x80:
             cut -= 1
             if data[cut] >= 0xC0:
                 break
         yield from char_blocks(data[:cut], size=SIZES.block)
-        left = data[cut:]
-    yield left
+        rest = data[cut:]
+    yield rest
 
 # %% ../../nbs/pipeline/09_runs.ipynb #b0b81661
 _NEW, _AS_BLOCK = np.int64(-1), np.int64(-2)
@@ -618,11 +618,11 @@ def known_words(
     ranges: np.ndarray,  # As for `scan_words` of `text.word_scanners`, like the next three
     pages: np.ndarray,  # First stage of a table
     flat: np.ndarray,  # Its second stage
-    alike: np.ndarray,  # Options, and characters that represent others
+    representatives: np.ndarray,  # Options, and characters that represent others
     scores: np.ndarray | None,  # Of a `SpanCoder`
 ) -> int:  # What `known_ids` returns
     "The same for a scanner of words."
-    k = scan_words(ranges, pages, flat, alike, buffer, _put_text(data, buffer), True, starts)
+    k = scan_words(ranges, pages, flat, representatives, buffer, _put_text(data, buffer), True, starts)
     return known_ids(buffer, starts, k, slots, keys, spill, out, scores)
 
 # %% ../../nbs/pipeline/09_runs.ipynb #1df93db3
@@ -656,8 +656,8 @@ def short_of(
         k, (_, buffer, starts, _, _) = _scanned(data, table, scan), table.scratch
         id_buffer = IdBuffer(len(data))
         rescore_float32 = coder.rescore_float32 and coder.rescore_float32()
-        given = table, id_buffer, coder.span_kernel, coder.encode_span
-        encode_spans(buffer, starts, k, *given, rescore_float32=rescore_float32)
+        kernel_args = table, id_buffer, coder.span_kernel, coder.encode_span
+        encode_spans(buffer, starts, k, *kernel_args, rescore_float32=rescore_float32)
         return id_buffer.ids().tolist()
 
     return encode_short
@@ -669,9 +669,9 @@ _PADDING = b"\xff" * 128  # As long as the head of a buffer
 def _bound(coder, table):
     "With the arrays of a table: UTF-8 → what `known_ids` returns; number of bytes → number of spans; and what adds spans."
     try:
-        held, buffer, starts, out, _ = table.scratch
+        text_buffer, buffer, starts, out, _ = table.scratch
     except AttributeError:
-        held, buffer, starts, out, _ = _make_scratch(table)
+        text_buffer, buffer, starts, out, _ = _make_scratch(table)
     slots, keys, spill, _ = table.arrays
     scan = _bound_scan(coder.scanner.scan, buffer, starts)
     new = NewSpans(buffer, starts, table, coder.span_kernel, coder.encode_span)
@@ -685,7 +685,7 @@ def _bound(coder, table):
 
     def look_up(data):
         n = len(data)
-        held[len(_PADDING) : 2 * len(_PADDING) + n] = data + _PADDING
+        text_buffer[len(_PADDING) : 2 * len(_PADDING) + n] = data + _PADDING
         return find(scan(n))
 
     return look_up, scan, new
@@ -701,16 +701,22 @@ def _bound_scan(scan, buffer, starts):
 
 def _scanned(data, table, scan):
     "Copy a text into the scratch buffers and scan it; the number of its spans."
-    held = table.scratch[0]
-    held[len(_PADDING) : 2 * len(_PADDING) + len(data)] = data + _PADDING
+    text_buffer = table.scratch[0]
+    text_buffer[len(_PADDING) : 2 * len(_PADDING) + len(data)] = data + _PADDING
     return scan(len(data))
 
 
 def _make_scratch(table):
     "The scratch buffers of a table: bytes, the same as an array, starts, ids, and a view of the ids, which is faster to turn into a list."
-    held = bytearray(_PADDING[:1]) * (2 * len(_PADDING) + SIZES.scratch_bytes)
+    text_buffer = bytearray(_PADDING[:1]) * (2 * len(_PADDING) + SIZES.scratch_bytes)
     out = np.empty(2 * SIZES.scratch_bytes, np.int32)
-    table.scratch = held, np.frombuffer(held, np.uint8), np.empty(len(held), np.uint32), out, memoryview(out)
+    table.scratch = (
+        text_buffer,
+        np.frombuffer(text_buffer, np.uint8),
+        np.empty(len(text_buffer), np.uint32),
+        out,
+        memoryview(out),
+    )
     return table.scratch
 
 # %% ../../nbs/pipeline/09_runs.ipynb #5c1e7a90
@@ -744,8 +750,8 @@ def kernel_fast_path(
     suffix_ids: Sequence[int] = (),  # Special ids after a text
 ) -> Callable | None:  # text → ids, or None where a text needs another path; None: every text does
     "The function that encodes short texts with kernels."
-    countless = bulk.matcher is not None and bulk.matcher.heads is None  # too many prefixes of added tokens
-    if not bulk.simple or countless:
+    too_many_prefixes = bulk.matcher is not None and bulk.matcher.heads is None
+    if not bulk.simple or too_many_prefixes:
         return None
     spans, encode_short, model = bulk.spans, short_of(bulk.coder), bulk.c.parts.model
     added = spans.dummy_prefix
@@ -753,7 +759,7 @@ def kernel_fast_path(
     heads = bulk.matcher.heads if bulk.matcher else ()
     invalid = [b.decode() for b in (*spans.forbidden_bytes, *heads)]
     rare = {spelling[0] for spelling in invalid}  # searching for one character is much faster than for two
-    tables, limit, kept = bulk.tables, SIZES.scratch_bytes, SIZES.tables
+    tables, limit, max_tables = bulk.tables, SIZES.scratch_bytes, SIZES.tables
 
     def short(text):
         n = len(text)
@@ -779,7 +785,7 @@ def kernel_fast_path(
             except IndexError:
                 table = SpanTable(longest=SIZES.longest)
             ids = encode_short(data, table)
-            if len(tables) < kept:
+            if len(tables) < max_tables:
                 tables.append(table)
             if ids is None:
                 return None

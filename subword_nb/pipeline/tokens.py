@@ -35,13 +35,13 @@ def _bpe_ref(model, pretoken):
 def _word_tokens(model, pretoken):
     "WordPiece's and WordLevel's tokens."
     ids, names = model.encode(pretoken), names_of(model)
-    whole = [Token(i, names[i], 0, len(pretoken)) for i in ids[:1]]
+    single = [Token(i, names[i], 0, len(pretoken)) for i in ids[:1]]
     if model.algorithm == "wordlevel" or len(pretoken) > model.max_input_chars_per_word:
-        return whole
+        return single
     prefix = model.continuing_subword_prefix
     trials = match_trials(pretoken, model.piece2id, continuing_subword_prefix=prefix)
     if not trials or not trials[-1][1]:
-        return whole
+        return single
     pieces = [piece for piece, hit in trials if hit]
     ends = list(accumulate(len(p) - len(prefix) * (k > 0) for k, p in enumerate(pieces)))
     return [Token(*token, *at) for *token, at in zip(ids, pieces, pairwise([0, *ends]), strict=True)]
