@@ -84,14 +84,14 @@ class Option:
     def __get__(self, component, owner=None):
         if component is None:
             return self
-        self._look_for(component)
+        self._check_belongs(component)
         return self.shown(component.values[self.name])
 
     def __set__(self, component, value):
-        self._look_for(component)
+        self._check_belongs(component)
         component.change(self.name, self.check(value))
 
-    def _look_for(self, component):
+    def _check_belongs(self, component):
         "Refuse an option of a base class that the class of a component does not have."
         if self.name not in component.values:
             raise AttributeError(f"{type(component).__name__!r} object has no attribute {self.name!r}")
@@ -373,21 +373,21 @@ def _bound(cls, args, kwargs):
         raise TypeError(
             f"{cls.__name__}.__new__() takes {len(by_argument)} positional arguments but {len(args)} were given"
         )
-    given = dict(zip(by_argument, args, strict=False))  # fewer, where others have names or defaults
+    bound = dict(zip(by_argument, args, strict=False))  # fewer, where others have names or defaults
     for argument, value in kwargs.items():
-        if argument in given:
+        if argument in bound:
             raise TypeError(f"{cls.__name__}.__new__() got multiple values for argument '{argument}'")
         if argument in by_argument:
-            given[argument] = value
+            bound[argument] = value
         elif not cls.takes_any:
             raise TypeError(f"{cls.__name__}.__new__() got an unexpected keyword argument '{argument}'")
-    missing = [a for a, (_, o) in by_argument.items() if o.default is ... and a not in given]
+    missing = [a for a, (_, o) in by_argument.items() if o.default is ... and a not in bound]
     if missing:
         raise TypeError(
             f"{cls.__name__}.__new__() missing {len(missing)} required positional argument"
             f"{'s' * (len(missing) > 1)}: {' and '.join(map(repr, missing))}"
         )
-    return {name: o.check(given[a]) if a in given else o.default for a, (name, o) in by_argument.items()}
+    return {name: o.check(bound[a]) if a in bound else o.default for a, (name, o) in by_argument.items()}
 
 # %% ../../nbs/compat/12_hf_components.ipynb #512a2dea
 class Components(Component, base=True):
@@ -477,7 +477,7 @@ def whole_text_for(
     aligned: Any,  # An `Aligned` text
 ) -> str:  # The original that its spans refer to, as far as it is known
     "The original text of an aligned one."
-    whole = WHOLE_TEXT.get()
-    if whole is not None:
-        return whole
+    pre_tokenizer = WHOLE_TEXT.get()
+    if pre_tokenizer is not None:
+        return pre_tokenizer
     return " " * aligned.at + aligned.text

@@ -37,10 +37,10 @@ def checked(
         if kind is str and isinstance(value, str) and not value.isascii():
             value.encode("utf-8")  # an error if there is a lone surrogate
         return value
-    wanted = name or kind.__name__
-    given = "None" if value is None else type(value).__name__
-    what = f"'{given}'" if value is None else f"'{given}' object"
-    raise TypeError(f"{what} is not an instance of '{wanted}'")
+    expected = name or kind.__name__
+    actual = "None" if value is None else type(value).__name__
+    what = f"'{actual}'" if value is None else f"'{actual}' object"
+    raise TypeError(f"{what} is not an instance of '{expected}'")
 
 
 def whole_number(
@@ -244,17 +244,17 @@ class Encoding:
         **kwargs,  # `direction` ("right"), `pad_id` (0), `pad_type_id` (0), `pad_token` ("[PAD]")
     ):
         "Pad to a length, in place."
-        given: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         for name, value in kwargs.items():
             if name == "direction":
-                given[name] = side_of(value)
+                options[name] = side_of(value)
             elif name in ("pad_id", "pad_type_id"):
-                given[name] = whole_number(value, bits=32)
+                options[name] = whole_number(value, bits=32)
             elif name == "pad_token":
-                given[name] = checked(value, str)
+                options[name] = checked(value, str)
             else:
                 ignored_option(name)
-        self._e = pad_encoding(self._e, whole_number(length), **given)
+        self._e = pad_encoding(self._e, whole_number(length), **options)
 
     def truncate(
         self,
@@ -327,7 +327,7 @@ def side_of(
     return direction
 
 # %% ../../nbs/compat/10_hf_encoding.ipynb #64c0e9c2
-_SAID = {  # how a message of the engine ends: the other library's message
+_MESSAGES = {  # how a message of the engine ends: the other library's message
     "pass a pair or another strategy": "Truncation error: Second sequence not provided",
     "pass a larger max_length or strategy='longest_first'": (
         "Truncation error: Sequence to truncate too short to respect the provided max_length"
@@ -339,8 +339,8 @@ def explained(
     error: ValueError,  # An error of the engine
 ) -> TokenizersError:  # The same, with the other library's message where that is known
     "An error of the engine as the other library reports it."
-    said = str(error)
-    return TokenizersError(next((_SAID[end] for end in _SAID if said.endswith(end)), said))
+    message = str(error)
+    return TokenizersError(next((_MESSAGES[end] for end in _MESSAGES if message.endswith(end)), message))
 
 
 @contextmanager

@@ -132,7 +132,7 @@ class BaseTokenizer:
         add_special_tokens: bool = True,  # Run the post-processor
     ) -> Encoding:  # Ids, tokens, offsets, masks
         "Encode a text, or two."
-        _check_given(sequence, "encode: `sequence` can't be `None`")
+        _check_not_none(sequence, "encode: `sequence` can't be `None`")
         return self._tokenizer.encode(sequence, pair, is_pretokenized, add_special_tokens)
 
     def encode_batch(
@@ -142,7 +142,7 @@ class BaseTokenizer:
         add_special_tokens: bool = True,  # Run the post-processor
     ) -> list[Encoding]:  # One for each entry
         "Encode many texts."
-        _check_given(inputs, "encode_batch: `inputs` can't be `None`")
+        _check_not_none(inputs, "encode_batch: `inputs` can't be `None`")
         return self._tokenizer.encode_batch(inputs, is_pretokenized, add_special_tokens)
 
     async def async_encode_batch(
@@ -152,7 +152,7 @@ class BaseTokenizer:
         add_special_tokens: bool = True,  # Run the post-processor
     ) -> list[Encoding]:  # One for each entry
         "`encode_batch` in another thread."
-        _check_given(inputs, "async_encode_batch: `inputs` can't be `None`")
+        _check_not_none(inputs, "async_encode_batch: `inputs` can't be `None`")
         return await self._tokenizer.async_encode_batch(inputs, is_pretokenized, add_special_tokens)
 
     async def async_encode_batch_fast(
@@ -162,7 +162,7 @@ class BaseTokenizer:
         add_special_tokens: bool = True,  # Run the post-processor
     ) -> list[Encoding]:  # One for each entry, with ids alone
         "`encode_batch_fast` in another thread."
-        _check_given(inputs, "async_encode_batch_fast: `inputs` can't be `None`")
+        _check_not_none(inputs, "async_encode_batch_fast: `inputs` can't be `None`")
         return await self._tokenizer.async_encode_batch_fast(inputs, is_pretokenized, add_special_tokens)
 
     def decode(
@@ -171,7 +171,7 @@ class BaseTokenizer:
         skip_special_tokens: bool | None = True,  # Leave special tokens out
     ) -> str:  # The text
         "The text of ids."
-        _check_given(ids, "None input is not valid. Should be a list of integers.")
+        _check_not_none(ids, "None input is not valid. Should be a list of integers.")
         return self._tokenizer.decode(ids, skip_special_tokens=bool(skip_special_tokens))
 
     def decode_batch(
@@ -180,7 +180,7 @@ class BaseTokenizer:
         skip_special_tokens: bool | None = True,  # Leave special tokens out
     ) -> list[str]:  # One text for each
         "The texts of many lists of ids."
-        _check_given(sequences, "None input is not valid. Should be list of list of integers.")
+        _check_not_none(sequences, "None input is not valid. Should be list of list of integers.")
         return self._tokenizer.decode_batch(sequences, skip_special_tokens=bool(skip_special_tokens))
 
     async def async_decode_batch(
@@ -189,7 +189,7 @@ class BaseTokenizer:
         skip_special_tokens: bool = True,  # Leave special tokens out
     ) -> list[str]:  # One text for each
         "`decode_batch` in another thread."
-        _check_given(sequences, "async_decode_batch: `sequences` can't be `None`")
+        _check_not_none(sequences, "async_decode_batch: `sequences` can't be `None`")
         return await self._tokenizer.async_decode_batch(sequences, skip_special_tokens)
 
     def token_to_id(
@@ -289,7 +289,7 @@ class BaseTokenizer:
         self._tokenizer.decoder = decoder
 
 # %% ../../nbs/compat/20_hf_implementations.ipynb #6573155b
-def _check_given(value, message):
+def _check_not_none(value, message):
     "Refuse None."
     if value is None:
         raise ValueError(message)
@@ -431,8 +431,8 @@ class BertWordPieceTokenizer(_Trained):
         lowercase: bool = True,  # Lower the case
         wordpieces_prefix: str = "##",  # Marks pieces that do not begin a word
     ):
-        given = {} if vocab is None else {"vocab": vocab}
-        tokenizer = Tokenizer(WordPiece(**given, unk_token=str(unk_token)))
+        options = {} if vocab is None else {"vocab": vocab}
+        tokenizer = Tokenizer(WordPiece(**options, unk_token=str(unk_token)))
         _know_specials(tokenizer, [str(t) for t in (unk_token, sep_token, cls_token, pad_token, mask_token)])
         tokenizer.normalizer = hf_normalizers.BertNormalizer(
             clean_text=clean_text,

@@ -340,8 +340,8 @@ class BPE(Model):
                 prefix = len(self.continuing_subword_prefix or "")
                 joined = (a + b[prefix:] for a, b in self._rules)
                 lost = next((p for p in joined if p not in self._vocab), None)
-            said = f"Token `{lost}` out of vocabulary" if lost is not None else str(e)
-            raise TokenizersError(f"Error while initializing BPE: {said}") from None
+            reason = f"Token `{lost}` out of vocabulary" if lost is not None else str(e)
+            raise TokenizersError(f"Error while initializing BPE: {reason}") from None
 
     @staticmethod
     def _files_read(vocab, merges):

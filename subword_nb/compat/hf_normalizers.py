@@ -47,8 +47,8 @@ class Normalizer(Component, family=True):
         "Normalize a text in place."
         checked(normalized, NormalizedString)
         if self.inner is not None:
-            with normalized.lent() as lent:
-                call_python(lambda: self.inner.normalize(lent))
+            with normalized.borrow() as borrowed:
+                call_python(lambda: self.inner.normalize(borrowed))
         else:
             normalized.apply(self.native())
 

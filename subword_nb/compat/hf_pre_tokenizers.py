@@ -46,8 +46,8 @@ class PreTokenizer(Component, family=True):
         "Cut a text in place."
         checked(pretok, PreTokenizedString)
         if self.inner is not None:
-            with pretok.lent() as lent:
-                call_python(lambda: self.inner.pre_tokenize(lent))
+            with pretok.borrow() as borrowed:
+                call_python(lambda: self.inner.pre_tokenize(borrowed))
             return
         pretok.split(self._cut)
 

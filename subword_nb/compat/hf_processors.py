@@ -41,12 +41,12 @@ class PostProcessor(Component, family=True):
         add_special_tokens: bool = True,  # False leaves the special tokens out
     ) -> Encoding:  # One encoding
         "Put the special tokens around one text or two."
-        given = [checked(encoding, Encoding).native]
+        encodings = [checked(encoding, Encoding).native]
         if pair is not None:
-            given.append(checked(pair, Encoding).native)
+            encodings.append(checked(pair, Encoding).native)
         with engine_errors():
             return wrap_encoding(
-                self.native().process(given, add_special_tokens=checked(add_special_tokens, bool))
+                self.native().process(encodings, add_special_tokens=checked(add_special_tokens, bool))
             )
 
     def _make(self):

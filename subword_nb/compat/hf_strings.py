@@ -263,7 +263,7 @@ class NormalizedString:
         return self._text
 
     @contextmanager
-    def lent(self) -> Iterator["NormalizedString"]:  # The same text in another object
+    def borrow(self) -> Iterator["NormalizedString"]:  # The same text in another object
         "Lend the text to a custom normalizer: changes count, and later use is an error."
         other = self.of_aligned(self.whole, self.aligned, span=self.span)
         try:
@@ -362,8 +362,8 @@ class NormalizedString:
     ):
         "Remove characters for which a function is false."
         _check_callable(func, "filter", "fn(char) -> bool")
-        kept = _results(func, self.normalized, bool, "`filter` expect", "fn(char) -> bool")
-        chars = [c if keep else "" for c, keep in zip(self.normalized, kept, strict=True)]
+        flags = _results(func, self.normalized, bool, "`filter` expect", "fn(char) -> bool")
+        chars = [c if keep else "" for c, keep in zip(self.normalized, flags, strict=True)]
         self._text = spread(self.aligned, chars)
 
     def map(
@@ -507,7 +507,7 @@ class PreTokenizedString:
         return self._parts
 
     @contextmanager
-    def lent(self) -> Iterator["PreTokenizedString"]:  # The same text in another object
+    def borrow(self) -> Iterator["PreTokenizedString"]:  # The same text in another object
         "Lend the text to a custom pre-tokenizer: changes count, and later use is an error."
         other = PreTokenizedString(self._whole)
         other._parts = self.parts
@@ -545,7 +545,7 @@ class PreTokenizedString:
         _check_callable(func, "normalize", "fn(normalized: NormalizedString)")
         for text, tokens in self.parts:
             if tokens is None:
-                with text.lent() as part:
+                with text.borrow() as part:
                     call_python(func, part)
 
     def tokenize(

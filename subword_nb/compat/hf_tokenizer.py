@@ -166,8 +166,8 @@ def _texts_of(iterator):
 
 def _json_error(e):
     "A fault of JSON as the other library reports it."
-    said = "expected value" if e.msg == "Expecting value" else e.msg[:1].lower() + e.msg[1:]
-    return f"{said} at line {e.lineno} column {e.colno}"
+    message = "expected value" if e.msg == "Expecting value" else e.msg[:1].lower() + e.msg[1:]
+    return f"{message} at line {e.lineno} column {e.colno}"
 
 
 def _cut_ids(row, around, cut):
@@ -556,11 +556,11 @@ class Tokenizer:
         add_special_tokens: bool = True,  # Add the post-processor's special tokens
     ) -> Encoding:  # Truncated, joined and padded
         "Truncate, add special tokens, pad."
-        given = [checked(encoding, Encoding).native]
+        encodings = [checked(encoding, Encoding).native]
         if pair is not None:
-            given.append(checked(pair, Encoding).native)
+            encodings.append(checked(pair, Encoding).native)
         with engine_errors():
-            done = self._joined(given, add_special_tokens)
+            done = self._joined(encodings, add_special_tokens)
         return wrap_encoding(pad_batch([done], self._padding)[0] if self._padding else done)
 
     def _joined(self, encodings, add_special_tokens):
@@ -599,10 +599,10 @@ class Tokenizer:
                 pass  # an id without a piece is skipped below, and what is no id is an error there
         skipped = self._special if skip else ()
         pieces = [self.id_to_token(i) for i in ids]
-        kept = [p for p in pieces if p is not None and p not in skipped]
+        visible_pieces = [p for p in pieces if p is not None and p not in skipped]
         decoder = None if self._decoder is None else self._decoder.native()
         with engine_errors():
-            return decode_pieces(decoder, kept)
+            return decode_pieces(decoder, visible_pieces)
 
     def decode_batch(
         self,
@@ -737,14 +737,14 @@ class Tokenizer:
         tokens: list,  # Texts or `AddedToken`s
     ) -> int:  # Number of those that were not added before with the same options
         "Add special tokens."
-        given = []
+        added = []
         for token in checked(tokens, list):
             if isinstance(token, AddedToken):
                 token.special = True
             new = _new_token(token)
             new.special = True
-            given.append(new)
-        return self._add(given)
+            added.append(new)
+        return self._add(added)
 
     def _add(self, tokens):
         ignored, self._state_of_added = 0, object()

@@ -577,18 +577,22 @@ def parity_merges(
     sizes: dict[int, int] = defaultdict(lambda: 1)  # characters of each symbol, marks not counted
 
     def symbols(word, known_only):
-        kept = [
+        allowed_symbols = [
             (prefix if k else "") + c + (suffix if k == len(word) - 1 else "")
             for k, c in enumerate(word)
             if c in ids
         ]
         if known_only:
-            return [ids[s] for s in kept] if len(kept) == len(word) and all(s in ids for s in kept) else []
-        for s in kept:
+            return (
+                [ids[s] for s in allowed_symbols]
+                if len(allowed_symbols) == len(word) and all(s in ids for s in allowed_symbols)
+                else []
+            )
+        for s in allowed_symbols:
             if s not in ids:
                 ids[s] = len(spelling)
                 spelling.append(s)
-        return [ids[s] for s in kept]
+        return [ids[s] for s in allowed_symbols]
 
     languages = [
         _Language([symbols(w, False) for w in found], list(found.values()), spelling, sizes)
@@ -610,7 +614,7 @@ def parity_merges(
         if together is not None and len(merges) < trainer.global_merges:
             k, language = -1, together
         else:
-            k = _worst_off(trainer, lengths, begin, ratio, exhausted, picks)
+            k = _next_language(trainer, lengths, begin, ratio, exhausted, picks)
             language = languages[k]
         found = language.best()
         if found is None or found[1] < trainer.min_frequency:
@@ -648,7 +652,7 @@ def _first_symbols(trainer, counts):
     return list(dict.fromkeys([*(t.content for t in trainer.special_tokens), *sorted(letters)]))
 
 
-def _worst_off(trainer, lengths, begin, ratio, exhausted, picks):
+def _next_language(trainer, lengths, begin, ratio, exhausted, picks):
     "The language that chooses the next merge."
     if ratio is None:
         need = [float(n) for n in lengths]

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..unigram.em import LOWEST, exps, logs, psi
-from ..unigram.seeds import Substrings, lay_out, seed_edges, spelled, suffix_array
+from ..unigram.seeds import Substrings, code_points_of, seed_edges, spelled, suffix_array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -94,13 +94,13 @@ def _cut_ref(counts, pieces, target, shrinking_factor, longest):
         for i in _best_ref(word, _edges_ref(word, numbers, pieces, longest), 1)[0][1]:
             uses[i] += n
     total, texts = sum(uses.values()), sum(counts.values())
-    kept, costs = [pieces[0]], []
+    survivors, costs = [pieces[0]], []
     for i, (piece, _) in enumerate(pieces[1:], 1):
         ways = _best_ref(piece, _edges_ref(piece, numbers, pieces, longest), 2)
         is_best = ways[0][1] == [i]
         if len(ways) == 1 or not is_best:
             if uses[i] or is_best:
-                kept.append(pieces[i])
+                survivors.append(pieces[i])
         elif uses[i]:
             instead = ways[1][1]
             all_uses = math.log(total + uses[i] * (len(pieces) - 1))  # as if every piece were an alternative
@@ -108,7 +108,9 @@ def _cut_ref(counts, pieces, target, shrinking_factor, longest):
             costs.append((uses[i] / texts * (math.log(uses[i] / total) - score), i))
     costs.sort(key=lambda cost: -cost[0])
     size = max(target, int(len(pieces) * shrinking_factor))
-    return kept + [pieces[i] for _, i in (costs[: size - len(kept)] if size >= len(kept) else costs)]
+    return survivors + [
+        pieces[i] for _, i in (costs[: size - len(survivors)] if size >= len(survivors) else costs)
+    ]
 
 # %% ../../nbs/compat/09_hf_unigram.ipynb #cea5ffb3
 def learn_pieces_ref(
@@ -131,9 +133,9 @@ def learn_pieces_ref(
             for word, n in counts.items():
                 for i, x in _expected_ref(word, _edges_ref(word, numbers, pieces, max_piece_length)).items():
                     expected[i] += n * x
-            kept = [(p, expected[i]) for p, i in numbers.items() if expected[i] >= RARE]
-            total = psi(sum(x for _, x in kept)) if kept else 0.0
-            pieces = [pieces[0], *((p, psi(x) - total) for p, x in kept)]
+            survivors = [(p, expected[i]) for p, i in numbers.items() if expected[i] >= RARE]
+            total = psi(sum(x for _, x in survivors)) if survivors else 0.0
+            pieces = [pieces[0], *((p, psi(x) - total) for p, x in survivors)]
         if len(pieces) <= target:
             return pieces[1:]
         pieces = _cut_ref(counts, pieces, target, shrinking_factor, max_piece_length)
@@ -188,9 +190,9 @@ class Learned(NamedTuple):
         "Drop pieces."
         from subword_nb.unigram.em_kernels import keep_edges
 
-        stays = learned | (self.edges.length == 1)
-        edges = keep_edges(self.edges, stays, renumber=True)
-        return Learned(edges, self.score[stays], self.rank[stays], learned[stays])
+        remains = learned | (self.edges.length == 1)
+        edges = keep_edges(self.edges, remains, renumber=True)
+        return Learned(edges, self.score[remains], self.rank[remains], learned[remains])
 
 # %% ../../nbs/compat/09_hf_unigram.ipynb #05a423e7
 def _start(suffixes, max_piece_length, seed_size):
@@ -236,7 +238,7 @@ def _cut(s, target, shrinking_factor):
     size = np.diff(other.bounds)
     has_other = (size > 0) & (s.edges.length > 1)
     is_best = ~has_other | (other.score <= score)
-    kept = np.flatnonzero(s.learned & ~(has_other & is_best) & ((uses > 0) | is_best))
+    survivors = np.flatnonzero(s.learned & ~(has_other & is_best) & ((uses > 0) | is_best))
     some = np.flatnonzero(s.learned & has_other & is_best & (uses > 0))
 
     of_piece = np.where(s.learned, uses, uses[~s.learned].sum())
@@ -248,9 +250,9 @@ def _cut(s, target, shrinking_factor):
     instead = instead[some] - size[some] * logs(all_uses)
     cost = uses[some] * (logs(uses[some] / total) - instead)
 
-    limit = max(target, int((1 + int(s.learned.sum())) * shrinking_factor)) - 1 - len(kept)
+    limit = max(target, int((1 + int(s.learned.sum())) * shrinking_factor)) - 1 - len(survivors)
     some = some[np.lexsort((s.rank[some], -cost))]
-    new = np.concatenate([kept[np.argsort(s.rank[kept])], some[:limit] if limit >= 0 else some])
+    new = np.concatenate([survivors[np.argsort(s.rank[survivors])], some[:limit] if limit >= 0 else some])
     rank, learned = np.full(n, n, np.int64), np.zeros(n, bool)
     rank[new], learned[new] = np.arange(len(new)), True
     return s._replace(rank=rank).only(learned)
@@ -271,7 +273,7 @@ def learn_pieces(
     counts = {word: n for word, n in counts.items() if word}
     if not counts:
         return []
-    texts = lay_out(counts)
+    texts = code_points_of(counts)
     s = _start(suffix_array(texts, length=max_piece_length + 1), max_piece_length, seed_size)
     target = vocab_size * 11 // 10
     while True:

@@ -54,18 +54,18 @@ _CLASS_TOKENS = {
     "XLNet": "bos <s> eos </s> unk <unk> sep <sep> pad <pad> cls <cls> mask <mask>",
     "OpenAIGPT": "unk <unk>",
 }
-_OF_CLASS = {kind: said.split() for kinds, said in _CLASS_TOKENS.items() for kind in kinds.split()}
+_OF_CLASS = {kind: tokens.split() for kinds, tokens in _CLASS_TOKENS.items() for kind in kinds.split()}
 
 # %% ../../nbs/compat/42_hft_files.ipynb #b9aeefac
 def class_tokens(
     name: str | None,  # A class of transformers, such as "BertTokenizerFast"; None: none
 ) -> dict[str, str]:  # Name → spelling; empty for a class that is not known
     "The special tokens of a class by default."
-    words = iter(_OF_CLASS.get(_short(name), []))
+    words = iter(_OF_CLASS.get(_base_class_name(name), []))
     return {f"{word}_token": next(words) for word in words}
 
 
-def _short(name):
+def _base_class_name(name):
     "The name of a class without its endings."
     return (name or "").removesuffix("Fast").removesuffix("Tokenizer")
 
@@ -88,15 +88,15 @@ def declared_class(
 ) -> str | None:  # Such as "BertTokenizer"; None if the folder names none
     "The class of transformers that a folder names, in tokenizer_config.json or in the model's config.json."
     folder = Path(folder)
-    said = _object_in(folder / "tokenizer_config.json").get("tokenizer_class")
-    if said is None:
+    declared = _object_in(folder / "tokenizer_config.json").get("tokenizer_class")
+    if declared is None:
         config = _object_in(folder / "config.json")
-        said = config.get("tokenizer_class")
-        if said is None and config.get("model_type") in REGISTERED_TYPES:
-            said = REGISTERED_TYPES[config["model_type"]]
-        elif said is None and config.get("model_type") in _OF_MODEL:
-            said = f"{_OF_MODEL[config['model_type']]}Tokenizer"
-    return said if isinstance(said, str) else None
+        declared = config.get("tokenizer_class")
+        if declared is None and config.get("model_type") in REGISTERED_TYPES:
+            declared = REGISTERED_TYPES[config["model_type"]]
+        elif declared is None and config.get("model_type") in _OF_MODEL:
+            declared = f"{_OF_MODEL[config['model_type']]}Tokenizer"
+    return declared if isinstance(declared, str) else None
 
 # %% ../../nbs/compat/42_hft_files.ipynb #e8ffa76a
 def read_settings(
@@ -144,10 +144,10 @@ def _with_tokens(name, value):
     return value
 
 
-def _named_in_map(said, settings):
+def _named_in_map(special_tokens_map, settings):
     "The tokens of a special_tokens_map.json."
     found = {}
-    for name, value in said.items():
+    for name, value in special_tokens_map.items():
         if isinstance(value, list):
             tokens = [as_token(token, name) for token in value]
             known = settings.get(name) or []
@@ -207,9 +207,9 @@ def load_pretrained(
     "Load a tokenizer and its settings."
     path = Path(path)
     settings = read_settings(path) if path.is_dir() else {}
-    whole = path / "tokenizer.json" if path.is_dir() else path
-    if whole.name.endswith("tokenizer.json") and whole.is_file():
-        kind, backend, found = "tokenizer.json", Tokenizer.from_file(str(whole)), {}
+    tokenizer_json = path / "tokenizer.json" if path.is_dir() else path
+    if tokenizer_json.name.endswith("tokenizer.json") and tokenizer_json.is_file():
+        kind, backend, found = "tokenizer.json", Tokenizer.from_file(str(tokenizer_json)), {}
         settings.pop("add_bos_token", None)  # the post-processor of the file determines it
         settings.pop("add_eos_token", None)
     else:
@@ -235,7 +235,7 @@ _READS_ANY = ("", "CodeLlama", "Gemma", "Llama", "PreTrained", "TokenizersBacken
 def _load_other(path, tokenizer_class):
     "The tokenizer of a vocabulary other than a tokenizer.json, and the tokens that its file names."
     kind, parts = read_file(path)
-    if kind == "sentencepiece" and _short(tokenizer_class) not in _READS_ANY:
+    if kind == "sentencepiece" and _base_class_name(tokenizer_class) not in _READS_ANY:
         raise ValueError(
             f"{path}: {tokenizer_class} may number the pieces of a SentencePiece model differently; "
             "add its tokenizer.json to the folder, or pass the .model file to use its own numbers"

@@ -116,10 +116,10 @@ def _filled(shape, names):
         return {key: _filled(item, names) for key, item in shape.items()}
     if isinstance(shape, list):
         return [_filled(item, names) for item in shape]
-    whole = _NAME.fullmatch(shape) if isinstance(shape, str) else None
-    if whole is None:
+    placeholder = _NAME.fullmatch(shape) if isinstance(shape, str) else None
+    if placeholder is None:
         return shape
-    first, *keys = whole.group(1).split(".")
+    first, *keys = placeholder.group(1).split(".")
     if first not in names:
         raise KeyError(f"{shape} must be the name of a value, one of {sorted(names)}")
     value = names[first]
@@ -216,19 +216,23 @@ def _field(name, spec):
         raise ValueError(f"{where} must have keys of {sorted({*_FIELD, *_MARKS})}, got {unknown}")
     opening = _mark(where, spec, "open", "open_pattern")
     closing = _mark(where, spec, "close", "close_pattern")
-    said = _FIELD | {key: value for key, value in spec.items() if key in _FIELD}
-    if said["content"] not in _CONTENTS:
-        raise ValueError(f"{where}: content must be one of {sorted(_CONTENTS)}, got {said['content']!r}")
-    if said["join"] is not None and not (isinstance(said["join"], str) and said["repeats"]):
-        raise ValueError(f"{where}: join must be a text of a field that repeats, got {said['join']!r}")
-    if not isinstance(said["transform_each"], bool) or said["transform_each"] and said["transform"] is None:
+    settings = _FIELD | {key: value for key, value in spec.items() if key in _FIELD}
+    if settings["content"] not in _CONTENTS:
+        raise ValueError(f"{where}: content must be one of {sorted(_CONTENTS)}, got {settings['content']!r}")
+    if settings["join"] is not None and not (isinstance(settings["join"], str) and settings["repeats"]):
+        raise ValueError(f"{where}: join must be a text of a field that repeats, got {settings['join']!r}")
+    if (
+        not isinstance(settings["transform_each"], bool)
+        or settings["transform_each"]
+        and settings["transform"] is None
+    ):
         raise ValueError(f"{where}: transform_each must be true or false, and given with a transform")
-    _check_shape(where, said["transform"])
+    _check_shape(where, settings["transform"])
     groups = [group for mark in (opening, closing) if mark for group in mark.pattern.groupindex]
-    if groups and said["transform"] is None:
+    if groups and settings["transform"] is None:
         raise ValueError(f"{where}: the groups {sorted(groups)} are used by a transform only; add one")
-    said["options"] = said.pop("content_args")
-    return Field(name, opening, closing, **said)
+    settings["options"] = settings.pop("content_args")
+    return Field(name, opening, closing, **settings)
 
 
 class ResponseTemplate(NamedTuple):
@@ -278,8 +282,8 @@ def _types_in(schema):
     "The types that a schema allows."
     if not isinstance(schema, Mapping):
         return []
-    said = schema.get("type")
-    found = [said] if isinstance(said, str) else [t for t in said or () if isinstance(t, str)]
+    declared = schema.get("type")
+    found = [declared] if isinstance(declared, str) else [t for t in declared or () if isinstance(t, str)]
     for choices in ("anyOf", "oneOf"):
         for choice in schema.get(choices) or ():
             found += _types_in(choice)
@@ -372,11 +376,11 @@ def _with_types(value, parameters):
     if not isinstance(arguments, dict) or not isinstance(name, str):
         return value
     for key, schema in parameters.get(name, {}).items():
-        types, given = _types_in(schema), arguments.get(key)
-        if isinstance(given, str):
-            arguments[key] = _typed(given, types)
-        elif types and isinstance(given, list) and "array" not in types:
-            arguments[key] = [_typed(item, types) if isinstance(item, str) else item for item in given]
+        types, argument = _types_in(schema), arguments.get(key)
+        if isinstance(argument, str):
+            arguments[key] = _typed(argument, types)
+        elif types and isinstance(argument, list) and "array" not in types:
+            arguments[key] = [_typed(item, types) if isinstance(item, str) else item for item in argument]
     return value
 
 # %% ../../nbs/compat/39_hft_response.ipynb #342e0cc2
@@ -442,7 +446,7 @@ class ResponseParser:
                 if is_end:
                     self._close(events)
                 return
-            match, field, opens = found
+            match, field, is_opening = found
             self._write(events, self._text[self._at : match.start()])
             self._at = match.end()
             empty = empty + 1 if self._at == at else 0
@@ -451,7 +455,7 @@ class ResponseParser:
                 raise ValueError(f"field {field.name!r} opens and closes without text; change its patterns")
             was_open = self._is_open
             self._close(events)
-            if opens:
+            if is_opening:
                 self._field, self._is_open = field, True
                 self._groups = {k: v for k, v in match.groupdict().items() if v is not None}
                 events.append({"type": "region_open", "field": field.name})
@@ -471,7 +475,7 @@ class ResponseParser:
     def _next_mark(self, is_end):
         "The next mark, or None; and the start of text that may become one."
         ready, wait = [], len(self._text)
-        for mark, field, opens in self._marks():
+        for mark, field, is_opening in self._marks():
             match = mark.pattern.search(self._text, self._at, partial=not is_end)
             if match is None:
                 continue
@@ -480,7 +484,9 @@ class ResponseParser:
             if not is_end and (match.partial or grows):
                 wait = min(wait, match.start())
             else:
-                ready.append((match.start(), -match.end(), not opens, field.name, match, field, opens))
+                ready.append(
+                    (match.start(), -match.end(), not is_opening, field.name, match, field, is_opening)
+                )
         best = min(ready, key=lambda one: one[:4], default=None)
         if best is None or best[0] >= wait:
             return None, wait

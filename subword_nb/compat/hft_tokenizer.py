@@ -136,16 +136,16 @@ _COLUMNS = {  # the argument that asks for a column, the column, and the attribu
 }
 
 
-def _columns(encodings, wanted):
+def _columns(encodings, options):
     "The columns of encodings, and the encodings with their overflowing parts."
-    asked = [name for flag, name in _COLUMNS.items() if wanted[flag]]
-    overflows = wanted["return_overflowing_tokens"]
+    requested = [name for flag, name in _COLUMNS.items() if options[flag]]
+    overflows = options["return_overflowing_tokens"]
     parts = [[e, *e.overflowing] if overflows else [e] for e in encodings]
     flat = [e for row in parts for e in row]
     columns: dict[str, list] = {"input_ids": [e.ids for e in flat]}
-    for name, attribute in asked:
+    for name, attribute in requested:
         columns[name] = [getattr(e, attribute) for e in flat]
-    if wanted["return_length"]:
+    if options["return_length"]:
         columns["length"] = [len(e) for e in flat]
     if overflows:
         columns["overflow_to_sample_mapping"] = [i for i, row in enumerate(parts) for _ in row]
@@ -202,7 +202,7 @@ class PreTrainedTokenizerFast:
             kwargs["extra_special_tokens"] = kwargs.pop("additional_special_tokens")
         self._named = NamedTokens()
         self._tokenizer = _backend(tokenizer_object, tokenizer_file, vocab, merges)
-        self._take_lengths(kwargs)
+        self._set_lengths(kwargs)
         self.init_inputs: tuple = ()  # there are no positional arguments
         self.init_kwargs = copy.deepcopy({k: v for k, v in kwargs.items() if k != "added_tokens_decoder"})
         self.deprecation_warnings: dict[str, bool] = {}
@@ -216,7 +216,7 @@ class PreTrainedTokenizerFast:
         if states or self._tokenizer.post_processor is None:
             self.update_post_processor()
 
-    def _take_lengths(self, kwargs):
+    def _set_lengths(self, kwargs):
         "Take the settings of truncation and padding from a tokenizer.json as defaults."
         cut, fill = self._tokenizer.truncation, self._tokenizer.padding
         if cut is not None:
@@ -610,7 +610,7 @@ class PreTrainedTokenizerFast:
         **kwargs,
     ) -> BatchEncoding:  # Columns; of a single text flat ones
         "Encode a text, a pair, or many."
-        wanted = {
+        options = {
             "add_special_tokens": add_special_tokens,
             "padding": padding,
             "truncation": truncation,
@@ -633,73 +633,73 @@ class PreTrainedTokenizerFast:
         }
         if text is None and text_target is None:
             raise ValueError("You need to specify either `text` or `text_target`.")
-        longest = wanted.pop("max_target_length", None)
+        longest = options.pop("max_target_length", None)
         if text is None:
-            return self._encoded(text_target, text_pair_target, wanted, longest)
-        found = self._encoded(text, text_pair, wanted)
+            return self._encoded(text_target, text_pair_target, options, longest)
+        found = self._encoded(text, text_pair, options)
         if text_target is not None:
-            found["labels"] = self._encoded(text_target, text_pair_target, wanted, longest)["input_ids"]
+            found["labels"] = self._encoded(text_target, text_pair_target, options, longest)["input_ids"]
         return found
 
-    def _encoded(self, text, pair, wanted, max_length=None):
+    def _encoded(self, text, pair, options, max_length=None):
         "The batch of texts and of the arguments of a call."
         lengths = ("padding", "truncation", "max_length", "pad_to_multiple_of", "verbose")
-        pads, cuts, longest = self._lengths(**{name: wanted[name] for name in lengths})
+        pads, cuts, longest = self._lengths(**{name: options[name] for name in lengths})
         longest = longest if max_length is None else max_length
-        rows, is_batch = _rows(text, pair, wanted["is_split_into_words"])
-        fills = (wanted["stride"], wanted["pad_to_multiple_of"], wanted["padding_side"])
+        rows, is_batch = _rows(text, pair, options["is_split_into_words"])
+        fills = (options["stride"], options["pad_to_multiple_of"], options["padding_side"])
         self.set_truncation_and_padding(pads, cuts, longest, *fills)
-        self._tokenizer.encode_special_tokens = bool(wanted["split_special_tokens"])
-        wanted = dict(wanted)
+        self._tokenizer.encode_special_tokens = bool(options["split_special_tokens"])
+        options = dict(options)
         for flag in ("return_token_type_ids", "return_attention_mask"):
-            if wanted[flag] is None:
-                wanted[flag] = _COLUMNS[flag][0] in self.model_input_names
-        found = self._quick(rows, wanted)
+            if options[flag] is None:
+                options[flag] = _COLUMNS[flag][0] in self.model_input_names
+        found = self._fast_columns(rows, options)
         if found is not None:
             columns, encodings = found
         else:
-            columns, encodings = _columns(self._aligned(rows, wanted), wanted)
-        self._warn_of_length(columns["input_ids"], longest, wanted["verbose"])
-        tensors = wanted["return_tensors"]
-        if not is_batch and tensors is None and not wanted["return_overflowing_tokens"]:
+            columns, encodings = _columns(self._aligned(rows, options), options)
+        self._warn_of_length(columns["input_ids"], longest, options["verbose"])
+        tensors = options["return_tensors"]
+        if not is_batch and tensors is None and not options["return_overflowing_tokens"]:
             columns = {name: rows[0] if isinstance(rows[0], list) else rows for name, rows in columns.items()}
         n_sequences = 1 if isinstance(encodings, LazyEncodings) else None
         return BatchEncoding(columns, encodings, tensor_type=tensors, n_sequences=n_sequences)
 
-    def _aligned(self, rows, wanted):
+    def _aligned(self, rows, options):
         "The encodings of rows."
-        if wanted.get("control_tokens") is not None:
-            return self._tokenizer.encode_marked_batch(rows, wanted["control_tokens"])
+        if options.get("control_tokens") is not None:
+            return self._tokenizer.encode_marked_batch(rows, options["control_tokens"])
         return self._tokenizer.encode_batch(
             rows,
-            is_pretokenized=wanted["is_split_into_words"],
-            add_special_tokens=wanted["add_special_tokens"],
+            is_pretokenized=options["is_split_into_words"],
+            add_special_tokens=options["add_special_tokens"],
         )
 
-    def _quick(self, rows, wanted):
+    def _fast_columns(self, rows, options):
         "Columns of single texts, with encodings that are made when needed; None for others."
         known = ("return_overflowing_tokens", "return_special_tokens_mask", "is_split_into_words")
-        if any(wanted[name] for name in known) or not {*map(type, rows)} <= {str}:
+        if any(options[name] for name in known) or not {*map(type, rows)} <= {str}:
             return None
-        places = wanted["return_offsets_mapping"]
+        places = options["return_offsets_mapping"]
         encode = self._tokenizer.encode_places if places else self._tokenizer.encode_ids
-        found = encode(rows, wanted["add_special_tokens"])
+        found = encode(rows, options["add_special_tokens"])
         if found is None:
             return None
         ids, masks, make, *offsets = found
         columns: dict[str, list] = {"input_ids": ids}
-        if wanted["return_token_type_ids"]:
+        if options["return_token_type_ids"]:
             columns["token_type_ids"] = [[0] * len(row) for row in ids]
-        if wanted["return_attention_mask"]:
+        if options["return_attention_mask"]:
             columns["attention_mask"] = masks
         if places:
             columns["offset_mapping"] = offsets[0]
-        if wanted["return_length"]:
+        if options["return_length"]:
             columns["length"] = list(map(len, ids))
         return columns, LazyEncodings(make, len(ids))
 
-    def _lengths(self, **wanted):
-        pads, cuts, longest = lengths_wanted(**wanted, model_max_length=self.model_max_length)
+    def _lengths(self, **options):
+        pads, cuts, longest = lengths_wanted(**options, model_max_length=self.model_max_length)
         if pads != PaddingStrategy.DO_NOT_PAD and (self.pad_token is None or self.pad_token_id is None):
             raise ValueError(_NO_PAD_TOKEN)
         return pads, cuts, longest
@@ -735,12 +735,12 @@ class PreTrainedTokenizerFast:
 
     def _warn_of_length(self, rows, longest, verbose):
         limit = self.model_max_length
-        said = "sequence-length-is-longer-than-the-specified-maximum"
-        if longest is not None or not verbose or not limit or self.deprecation_warnings.get(said):
+        key = "sequence-length-is-longer-than-the-specified-maximum"
+        if longest is not None or not verbose or not limit or self.deprecation_warnings.get(key):
             return
         n = max(map(len, rows), default=0)
         if n > limit:
-            self.deprecation_warnings[said] = True
+            self.deprecation_warnings[key] = True
             # the logger of the other library, so that programs that configure or read it need no change
             logging.getLogger("transformers.tokenization_utils_base").warning(
                 "Token indices sequence length is longer than the specified maximum sequence length for this model "
@@ -925,9 +925,9 @@ class PreTrainedTokenizerFast:
                 raise ValueError("prefix must be one prompt, text or ids, got several")
         return ResponseParser(template, prefix, tools=tools)
 
-    def _response_template(self, given):
+    def _response_template(self, response_template):
         "A response template; an error without one."
-        template = self.response_template if given is None else given
+        template = self.response_template if response_template is None else response_template
         if template is None:
             raise AttributeError(
                 "the tokenizer has no response template; set tok.response_template, "
@@ -935,13 +935,13 @@ class PreTrainedTokenizerFast:
             )
         return template
 
-    def _as_texts(self, given):
+    def _as_texts(self, texts):
         "A text or several, from texts or ids."
-        if isinstance(given, str):
-            return given
-        if isinstance(given, (list, tuple)) and (not given or isinstance(given[0], str)):
-            return list(given)
-        return self.decode(given)
+        if isinstance(texts, str):
+            return texts
+        if isinstance(texts, (list, tuple)) and (not texts or isinstance(texts[0], str)):
+            return list(texts)
+        return self.decode(texts)
 
     def encode_message_with_chat_template(
         self,
@@ -1031,7 +1031,7 @@ class PreTrainedTokenizerFast:
             if return_attention_mask:
                 columns["attention_mask"] = []
             return columns if isinstance(columns, BatchEncoding) else BatchEncoding(columns)
-        grids = _take_grids(columns)
+        grids = _pop_masks(columns)
         if return_tensors is None:
             return_tensors = _kind_of_rows(columns[main])
         columns = {name: as_lists(column) for name, column in columns.items()}
@@ -1475,20 +1475,20 @@ def _assistant_masks(texts, batch):
     found, samples = [], batch.get("overflow_to_sample_mapping", range(len(texts)))
     for encoding, i in zip(batch.encodings, samples, strict=True):
         mask = assistant_mask(texts[i], ChatTokens(encoding.ids, encoding.offsets))
-        found.append([bit & taken for bit, taken in zip(mask, encoding.attention_mask, strict=True)])
+        found.append([bit & is_token for bit, is_token in zip(mask, encoding.attention_mask, strict=True)])
     return found
 
 
-def _as_columns(given):
+def _as_columns(rows):
     "Columns from columns, or from a list of rows."
-    if isinstance(given, (list, tuple)) and given and isinstance(given[0], Mapping):
-        return {name: [row[name] for row in given] for name in given[0]}
-    if isinstance(given, Mapping):
-        return dict(given)
-    raise ValueError(f"encoded_inputs must be columns or a list of rows, got {type(given).__name__}")
+    if isinstance(rows, (list, tuple)) and rows and isinstance(rows[0], Mapping):
+        return {name: [row[name] for row in rows] for name in rows[0]}
+    if isinstance(rows, Mapping):
+        return dict(rows)
+    raise ValueError(f"encoded_inputs must be columns or a list of rows, got {type(rows).__name__}")
 
 
-def _take_grids(columns):
+def _pop_masks(columns):
     "Attention masks of more than one dimension, which are not padded: they are removed."
     masks = columns.get("attention_mask")
     if not isinstance(masks, list) or not masks or getattr(masks[0], "ndim", 0) <= 1:

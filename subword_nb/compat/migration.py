@@ -78,11 +78,11 @@ class CallTable:
         return "\n".join(f"{a:{width}}  {b}" for a, b, _ in self.rows)
 
     def _repr_html_(self):
-        heads = "".join(
+        headings = "".join(
             f"<th>{html.escape(name)}</th>" for name in (self.library, "native call", "both give")
         )
         body = "".join(
             f"<tr>{''.join(f'<td><code>{html.escape(cell)}</code></td>' for cell in (a, b, clip(repr(value), n=40)))}</tr>"
             for a, b, value in self.rows
         )
-        return f'<table class="calls"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
+        return f'<table class="calls"><thead><tr>{headings}</tr></thead><tbody>{body}</tbody></table>'

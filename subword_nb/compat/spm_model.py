@@ -79,7 +79,7 @@ def normalized(
 
 
 @lru_cache(16)
-def _rules_alone(normalizer):
+def _rules_without_spaces(normalizer):
     "The rules of a normalizer without its treatment of spaces."
     return replace(
         normalizer, add_dummy_prefix=False, remove_extra_whitespaces=False, escape_whitespaces=False
@@ -88,7 +88,7 @@ def _rules_alone(normalizer):
 
 def _is_blank(normalizer, text):
     "Is a text nothing but spaces that are dropped?"
-    rules = _rules_alone(normalizer)
+    rules = _rules_without_spaces(normalizer)
     return not text or normalizer.remove_extra_whitespaces and all(rules.normalize(c) == " " for c in text)
 
 # %% ../../nbs/compat/31_spm_model.ipynb #cd9db55d
@@ -124,11 +124,11 @@ class SpmModel:
         self.unk_id = self._special("unk", UNKNOWN)
         self.bos_id, self.eos_id, self.pad_id = (self._special(k, CONTROL) for k in ("bos", "eos", "pad"))
 
-    def _special(self, kind, wanted):
+    def _special(self, kind, piece_type):
         "The id of a piece with a meaning, or -1."
         default = {"unk": "<unk>", "bos": "<s>", "eos": "</s>", "pad": "<pad>"}[kind]
         i = self.piece_id(self.proto.trainer(f"{kind}_piece") or default)
-        return i if i >= 0 and self.types[i] == wanted else -1
+        return i if i >= 0 and self.types[i] == piece_type else -1
 
     def piece_id(
         self,
@@ -204,7 +204,7 @@ class SpmModel:
     ) -> SentencePieceText:  # Offsets count bytes
         "The segmentation returned by `encode`."
         new, places = normalized_places(self.normalizer, text)
-        return self._placed(text, places, self.model.tokens(new))
+        return self._text_with_pieces(text, places, self.model.tokens(new))
 
     def nbest(
         self,
@@ -217,7 +217,9 @@ class SpmModel:
             return NBestSentencePieceText((replace(self.segment(text), has_score=True),))
         places, lattice = self._lattice(text, "nbest_encode")
         found = [
-            replace(self._placed(text, places, self._tokens(path)), score=float32(score), has_score=True)
+            replace(
+                self._text_with_pieces(text, places, self._tokens(path)), score=float32(score), has_score=True
+            )
             for path, score in lattices.nbest(lattice, n)
         ]
         return NBestSentencePieceText(tuple(found))
@@ -235,10 +237,12 @@ class SpmModel:
             return self.segment(text)
         if self.model.drops_merges:
             new, places = normalized_places(self.normalizer, text)
-            return self._placed(text, places, self.model.tokens(new, dropout=min(alpha, 1.0), rng=CHANCE))
+            return self._text_with_pieces(
+                text, places, self.model.tokens(new, dropout=min(alpha, 1.0), rng=CHANCE)
+            )
         places, lattice = self._lattice(text, "sampling")
         path, _ = sampling.sample_nbest(lattice, max(nbest_size, -1), min(alpha, 1e6), rng=CHANCE)
-        return self._placed(text, places, self._tokens(path))
+        return self._text_with_pieces(text, places, self._tokens(path))
 
     def sample_scored(
         self,
@@ -256,7 +260,9 @@ class SpmModel:
         else:
             drawn = self._different(lattice, n, alpha, include_best)
         found = [
-            replace(self._placed(text, places, self._tokens(path)), score=float32(score), has_score=True)
+            replace(
+                self._text_with_pieces(text, places, self._tokens(path)), score=float32(score), has_score=True
+            )
             for path, score in drawn
         ]
         return NBestSentencePieceText(tuple(found))
@@ -340,16 +346,16 @@ class SpmModel:
         "The tokens of a path."
         return part_tokens(self.model, [node.piece for node in path])
 
-    def _placed(self, text, places, tokens):
+    def _text_with_pieces(self, text, places, tokens):
         "A text with tokens of its normalized form; of several bytes of a character the last has the surface."
         at = byte_places(text)
         found = []
         for k, t in enumerate(tokens):
             begin, end = places[t.start], places[t.end]
-            goes_on = k + 1 < len(tokens) and tokens[k + 1].start == t.start
-            if goes_on:
+            is_continued = k + 1 < len(tokens) and tokens[k + 1].start == t.start
+            if is_continued:
                 end = begin
-            found.append(TextPiece(t.piece, t.id, text[begin:end], at[begin], at[end], not goes_on))
+            found.append(TextPiece(t.piece, t.id, text[begin:end], at[begin], at[end], not is_continued))
         return SentencePieceText(text, tuple(found))
 
 # %% ../../nbs/compat/31_spm_model.ipynb #51f092ac

@@ -113,44 +113,13 @@ def _check_edges(m, options):
             )
 
 
-def _flag(name, value):
-    "True or False for any object that has a truth value of its own; TypeError for others."
-    if value is None or isinstance(value, bool):
-        return bool(value)
-    try:
-        return type(value).__bool__(value)
-    except (AttributeError, ValueError):  # ValueError: an array
-        raise TypeError(f"{name} must be bool, got {value!r}") from None
-
-
-def _int32(name, value):
-    "An int of 32 bits."
-    try:
-        found = index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be int, got {value!r}") from None
-    if not -1 << 31 <= found < 1 << 31:
-        raise TypeError(f"{name} must be an int of 32 bits, got {value!r}")
-    return found
-
-
-def _number(name, value):
-    "A float for any number."
-    if isinstance(value, (str, bytes, bytearray)):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    try:
-        return float(value)
-    except (TypeError, OverflowError):
-        raise TypeError(f"{name} must be a number, got {value!r}") from None
-
-
-def _options_of(kind, add_bos, add_eos, reverse, emit_unk_piece):
-    "The options of a call, in the order in which they are applied; ids do not need emit_unk_piece."
-    flags = {"emit_unk_piece": emit_unk_piece, "reverse": reverse, "add_bos": add_bos, "add_eos": add_eos}
-    if kind in (int, "numpy"):
-        del flags["emit_unk_piece"]
-    names = {"emit_unk_piece": "unk", "reverse": "reverse", "add_bos": "bos", "add_eos": "eos"}
-    return [names[name] for name, flag in flags.items() if _flag(name, flag)]
+def _options_of(add_bos, add_eos, reverse, emit_unk_piece):
+    "The options of a call, in the order in which they are applied."
+    flags = {"unk": emit_unk_piece, "reverse": reverse, "bos": add_bos, "eos": add_eos}
+    for flag in (reverse, add_bos, add_eos):
+        if flag is not None and not hasattr(flag, "__bool__"):
+            raise TypeError(f"add_bos, add_eos and reverse must be bool, got {flag!r}")
+    return [name for name, flag in flags.items() if flag]
 
 
 def _extra_options(text):
@@ -184,13 +153,15 @@ def _cpus():
 
 def _thread_count(num_threads):
     "A number of threads, from 1 to 1024."
-    if not isinstance(num_threads, int):
+    if isinstance(num_threads, bool) or not isinstance(num_threads, int):
         raise TypeError(f"num_threads must be int, got {num_threads!r}")
     return max(1, min(_cpus() if num_threads < 0 else num_threads, 1024))
 
 
-def _pool_threads(thread_pool):
-    "The threads of a pool."
+def _threads_of(num_threads, thread_pool):
+    "The threads of a call."
+    if thread_pool is None:
+        return _thread_count(num_threads)
     if not isinstance(thread_pool, ThreadPool):
         raise RuntimeError(f"thread_pool must be a ThreadPool, got {thread_pool!r}")
     return thread_pool.num_threads()
@@ -218,16 +189,16 @@ def _id_list(ids):
 
 
 def _piece_list(pieces):
-    "Pieces or texts as a list of str, or a TypeError."
+    "Pieces as a list of str, or a TypeError."
     if not all(isinstance(p, (str, bytes)) for p in pieces):
-        raise TypeError(f"the elements of a list must be str or bytes, got {pieces!r}")
+        raise TypeError(f"pieces must be str or bytes, got {pieces!r}")
     try:
         return [decoded(p) for p in pieces]
     except RuntimeError as e:  # a lone surrogate
         raise TypeError(str(e)) from None
 
 
-def _holds_pieces(sequence):
+def _contains_pieces(sequence):
     "Does a sequence begin with a piece?"
     return len(sequence) > 0 and not hasattr(sequence, "dtype") and isinstance(sequence[0], (str, bytes))
 
@@ -235,20 +206,20 @@ def _holds_pieces(sequence):
 class _Decodable:
     "The argument of `decode`, as rows of ids or of pieces."
 
-    def __init__(self, given):
-        if given is None or isinstance(given, (str, bytes)) and not given:
-            given = []
-        if not _is_sequence(given):
-            given = [given]
-        if hasattr(given, "ndim"):
-            self.is_batch = given.ndim > 1
+    def __init__(self, value):
+        if value is None or isinstance(value, (str, bytes)) and not value:
+            value = []
+        if not _is_sequence(value):
+            value = [value]
+        if hasattr(value, "ndim"):
+            self.is_batch = value.ndim > 1
         else:
-            self.is_batch = len(given) > 0 and _is_sequence(given[0])
-        rows = list(given) if self.is_batch else [given]
+            self.is_batch = len(value) > 0 and _is_sequence(value[0])
+        rows = list(value) if self.is_batch else [value]
         if not all(map(_is_sequence, rows)):
-            raise TypeError(f"a batch must contain only sequences, got {given!r}")
+            raise TypeError(f"a batch must contain only sequences, got {value!r}")
         first = next((row for row in rows if len(row)), [])
-        self.has_pieces = _holds_pieces(first)
+        self.has_pieces = _contains_pieces(first)
         self.is_bytes = self.has_pieces and isinstance(first[0], bytes)
         self.rows = [_piece_list(row) if self.has_pieces else _id_list(row) for row in rows]
 
@@ -417,27 +388,21 @@ class SentencePieceProcessor:
         kind = _checked_type(out_type, return_type, self._out_type)
         if return_bytes is not None and kind != "offset_mapping":
             raise ValueError("return_bytes is only for return_type='offset_mapping'; leave it out")
+        options = self._call_options(add_bos, add_eos, reverse, emit_unk_piece)
         sampling = self._enable_sampling if enable_sampling is None else enable_sampling
         nbest_size = self._nbest_size if nbest_size is None else nbest_size
         alpha = self._alpha if alpha is None else alpha
-        if sampling is True and nbest_size in (0, 1):
-            raise ValueError(
-                "enable_sampling=True needs nbest_size > 1, or -1 for all segmentations, and alpha; "
-                f"got nbest_size={nbest_size}"
-            )
-        threads = _thread_count(self._num_threads if num_threads is None else num_threads)
-        options = self._call_options(kind, add_bos, add_eos, reverse, emit_unk_piece)
-        sampling, nbest_size = _flag("enable_sampling", sampling), _int32("nbest_size", nbest_size)
-        alpha = _number("alpha", alpha)
-        if isinstance(input, list) and thread_pool is not None:
-            threads = _pool_threads(thread_pool)
-        m, texts = self._checked(input, kind, options)
-        if sampling and texts:
-            _check_can_sample(m, nbest_size, alpha)
+        if sampling:
+            _check_sampling(sampling, nbest_size, alpha)
+        threads = _threads_of(self._num_threads if num_threads is None else num_threads, thread_pool)
+        m = self._checked(input, kind, options)
+        if sampling and _texts_of(input):
+            _check_can_sample(m, nbest_size)
 
         def found(text):
             return m.sample(text, nbest_size, alpha)
 
+        texts = _texts_of(input)
         rows = self._encoded(
             m, texts, kind, options, found if sampling else None, threads, _is_bytes(input, return_bytes)
         )
@@ -446,15 +411,14 @@ class SentencePieceProcessor:
     @property
     def _is_plain(self):
         "Does a call without options return the ids of a model, and no others?"
-        plain = self._add_bos is self._add_eos is self._reverse is self._enable_sampling is False
-        if not plain or self._encode_extra or not isinstance(self._num_threads, int):
+        changed = self._add_bos or self._add_eos or self._reverse or self._emit_unk_piece
+        if changed or self._enable_sampling or self._encode_extra or self._num_threads != -1:
             return False
         return self._out_type is int
 
-    def _call_options(self, kind, add_bos, add_eos, reverse, emit_unk_piece):
+    def _call_options(self, add_bos, add_eos, reverse, emit_unk_piece):
         "The options of a call, with the processor's as defaults."
         return _options_of(
-            kind,
             self._add_bos if add_bos is None else add_bos,
             self._add_eos if add_eos is None else add_eos,
             self._reverse if reverse is None else reverse,
@@ -462,18 +426,20 @@ class SentencePieceProcessor:
         )
 
     def _checked(self, input, kind, options):
-        "The model and the texts; refuses texts and options that it cannot encode."
+        "The model; refuses texts and options that it cannot encode."
+        if not isinstance(input, (str, bytes, list)):
+            raise TypeError(f"input must be str or bytes, or a list of them, got {type(input).__name__}")
         if kind in _PLACED and options:
             raise RuntimeError(
                 "add_bos, add_eos, reverse and emit_unk_piece are not for protos and offset mappings; "
                 "leave them out, or call set_encode_extra_options"
             )
-        texts = _texts_of(input)
-        if not texts:
-            return self._model, texts
+        if self._model is None and input == []:
+            return None
         m = self._loaded()
-        _check_edges(m, options)
-        return m, texts
+        if input != []:
+            _check_edges(m, options if kind in (str, bytes) else [o for o in options if o != "unk"])
+        return m
 
     def _encoded(self, m, texts, kind, options, sample, threads, is_bytes):
         "The answers for some texts."
@@ -494,7 +460,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # Ids
         "`encode` with out_type=int."
-        return self.encode(input, return_type=int, **options)
+        return self.encode(input, int, **options)
 
     def encode_as_pieces(
         self,
@@ -502,7 +468,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # Pieces
         "`encode` with out_type=str."
-        return self.encode(input, return_type=str, **options)
+        return self.encode(input, str, **options)
 
     def encode_as_numpy(
         self,
@@ -510,7 +476,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # An int32 array
         '`encode` with out_type="numpy".'
-        return self.encode(input, return_type="numpy", **options)
+        return self.encode(input, "numpy", **options)
 
     def encode_as_offset_mapping(
         self,
@@ -518,7 +484,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # A dict
         '`encode` with out_type="offset_mapping".'
-        return self.encode(input, return_type="offset_mapping", **options)
+        return self.encode(input, "offset_mapping", **options)
 
     def encode_as_proto(
         self,
@@ -526,7 +492,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # A `SentencePieceText`
         '`encode` with out_type="proto".'
-        return self.encode(input, return_type="proto", **options)
+        return self.encode(input, "proto", **options)
 
     def encode_as_serialized_proto(
         self,
@@ -534,7 +500,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # bytes
         '`encode` with out_type="serialized_proto".'
-        return self.encode(input, return_type="serialized_proto", **options)
+        return self.encode(input, "serialized_proto", **options)
 
     def encode_as_immutable_proto(
         self,
@@ -542,13 +508,12 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # A `SentencePieceText`
         '`encode` with out_type="immutable_proto".'
-        return self.encode(input, return_type="immutable_proto", **options)
+        return self.encode(input, "immutable_proto", **options)
 
     # Sampling
 
     def _sampled(self, input, nbest_size, alpha, kind, options):
-        options |= {"nbest_size": nbest_size, "alpha": alpha}
-        return self.encode(input, return_type=kind, enable_sampling=True, **options)
+        return self.encode(input, kind, nbest_size=nbest_size, alpha=alpha, enable_sampling=True, **options)
 
     def sample_encode_as_ids(
         self,
@@ -631,8 +596,8 @@ class SentencePieceProcessor:
             raise RuntimeError(f"num_samples must be positive, got {num_samples}")
         if include_best and not wor:
             raise RuntimeError("include_best=True is for draws without replacement; pass wor=True as well")
-        options = self._call_options(kind, add_bos, add_eos, reverse, emit_unk_piece)
-        m, texts = self._checked(input, kind, options)
+        options = self._call_options(add_bos, add_eos, reverse, emit_unk_piece)
+        m = self._checked(input, kind, options)
         alpha = 1.0 if alpha is None else alpha
 
         def scored(text):
@@ -641,7 +606,7 @@ class SentencePieceProcessor:
             )
             return self._listed(m, found, kind, options, scored=True)
 
-        rows = [scored(text) for text in texts]
+        rows = [scored(text) for text in _texts_of(input)]
         return rows if isinstance(input, list) else rows[0]
 
     def sample_encode_and_score_as_ids(
@@ -696,8 +661,8 @@ class SentencePieceProcessor:
     ) -> Any:  # Nats; for a list, a list
         "How undecided a Unigram model is about a text."
         _thread_count(self._num_threads if num_threads is None else num_threads)
-        m, texts = self._checked(input, int, [])
-        rows = [m.entropy(text, alpha) for text in texts]
+        m = self._checked(input, int, [])
+        rows = [m.entropy(text, alpha) for text in _texts_of(input)]
         return rows if isinstance(input, list) else rows[0]
 
     # The n best
@@ -730,20 +695,13 @@ class SentencePieceProcessor:
             raise ValueError(
                 "return_type='offset_mapping' is for encode; pass return_type='proto' to nbest_encode"
             )
-        n = self._nbest_size if nbest_size is None else nbest_size
-        n = 1 if n <= 0 else n
-
-        def found(text):
-            options = self._call_options(kind, add_bos, add_eos, reverse, emit_unk_piece)
-            limit = _int32("nbest_size", n)
-            if isinstance(text, list):
-                raise TypeError("the elements of a list must be str or bytes, got a list")
-            m, texts = self._checked(text, kind, options)
-            if limit > _MAX_NBEST:
-                raise RuntimeError(f"nbest_size must be at most {_MAX_NBEST}, got {limit}")
-            return self._listed(m, m.nbest(texts[0], limit), kind, options)
-
-        return [found(text) for text in input] if isinstance(input, list) else found(input)
+        n = max(1, index(self._nbest_size if nbest_size is None else nbest_size))
+        if n > _MAX_NBEST:
+            raise RuntimeError(f"nbest_size must be at most {_MAX_NBEST}, got {n}")
+        options = self._call_options(add_bos, add_eos, reverse, emit_unk_piece)
+        m = self._checked(input, kind, options)
+        rows = [self._listed(m, m.nbest(text, n), kind, options) for text in _texts_of(input)]
+        return rows if isinstance(input, list) else rows[0]
 
     def nbest_encode_as_ids(
         self,
@@ -752,7 +710,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # Ids
         "`nbest_encode` with out_type=int."
-        return self.nbest_encode(input, return_type=int, nbest_size=nbest_size, **options)
+        return self.nbest_encode(input, int, nbest_size=nbest_size, **options)
 
     def nbest_encode_as_pieces(
         self,
@@ -761,7 +719,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # Pieces
         "`nbest_encode` with out_type=str."
-        return self.nbest_encode(input, return_type=str, nbest_size=nbest_size, **options)
+        return self.nbest_encode(input, str, nbest_size=nbest_size, **options)
 
     def nbest_encode_as_numpy(
         self,
@@ -770,7 +728,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # Arrays
         '`nbest_encode` with out_type="numpy".'
-        return self.nbest_encode(input, return_type="numpy", nbest_size=nbest_size, **options)
+        return self.nbest_encode(input, "numpy", nbest_size=nbest_size, **options)
 
     def nbest_encode_as_proto(
         self,
@@ -779,7 +737,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # Texts
         '`nbest_encode` with out_type="proto".'
-        return self.nbest_encode(input, return_type="proto", nbest_size=nbest_size, **options)
+        return self.nbest_encode(input, "proto", nbest_size=nbest_size, **options)
 
     def nbest_encode_as_serialized_proto(
         self,
@@ -788,7 +746,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # bytes
         '`nbest_encode` with out_type="serialized_proto".'
-        return self.nbest_encode(input, return_type="serialized_proto", nbest_size=nbest_size, **options)
+        return self.nbest_encode(input, "serialized_proto", nbest_size=nbest_size, **options)
 
     def nbest_encode_as_immutable_proto(
         self,
@@ -797,7 +755,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # Texts, offsets in characters
         '`nbest_encode` with out_type="immutable_proto".'
-        return self.nbest_encode(input, return_type="immutable_proto", nbest_size=nbest_size, **options)
+        return self.nbest_encode(input, "immutable_proto", nbest_size=nbest_size, **options)
 
     # One long text on several threads
 
@@ -816,18 +774,12 @@ class SentencePieceProcessor:
     ) -> Any:  # As returned by `encode`
         "`encode` for long texts."
         kind = _checked_type(out_type, return_type, self._out_type)
-        _thread_count(self._num_threads if num_threads is None else num_threads)
-        if not isinstance(chunk_len, int) or chunk_len <= 0:
+        if isinstance(chunk_len, bool) or not isinstance(chunk_len, int) or chunk_len <= 0:
             raise ValueError(f"chunk_len must be positive, got {chunk_len!r}")
         if kind == "offset_mapping":
             raise ValueError(
                 "return_type='offset_mapping' is for encode; pass return_type='proto' to parallel_encode"
             )
-        if isinstance(input, list) and not input:
-            return []
-        _int32("chunk_len", chunk_len)
-        if thread_pool is not None:
-            _pool_threads(thread_pool)
         return self.encode(
             input,
             kind,
@@ -836,8 +788,6 @@ class SentencePieceProcessor:
             reverse=reverse,
             emit_unk_piece=emit_unk_piece,
             enable_sampling=False,
-            nbest_size=-1,
-            alpha=0.0,
             num_threads=num_threads,
             thread_pool=thread_pool,
         )
@@ -848,7 +798,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # Ids
         "`parallel_encode` with out_type=int."
-        return self.parallel_encode(input, return_type=int, **options)
+        return self.parallel_encode(input, int, **options)
 
     def parallel_encode_as_pieces(
         self,
@@ -856,7 +806,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # Pieces
         "`parallel_encode` with out_type=str."
-        return self.parallel_encode(input, return_type=str, **options)
+        return self.parallel_encode(input, str, **options)
 
     def parallel_encode_as_numpy(
         self,
@@ -864,7 +814,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # An int32 array
         '`parallel_encode` with out_type="numpy".'
-        return self.parallel_encode(input, return_type="numpy", **options)
+        return self.parallel_encode(input, "numpy", **options)
 
     def parallel_encode_as_proto(
         self,
@@ -872,7 +822,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # A `SentencePieceText`
         '`parallel_encode` with out_type="proto".'
-        return self.parallel_encode(input, return_type="proto", **options)
+        return self.parallel_encode(input, "proto", **options)
 
     # Decoding
 
@@ -889,39 +839,37 @@ class SentencePieceProcessor:
         kind = str if out_type is return_type is None else _checked_type(out_type, return_type, str)
         if return_bytes is not None and kind != "offset_mapping":
             raise ValueError("return_bytes is only for return_type='offset_mapping'; leave it out")
-        if not isinstance(self._num_threads if num_threads is None else num_threads, int):
-            raise TypeError(f"num_threads must be int, got {num_threads!r}")
+        if not (num_threads is thread_pool is None and self._num_threads == -1):
+            _threads_of(self._num_threads if num_threads is None else num_threads, thread_pool)
         if kind is str and type(input) is list and self._model is not None and not self._decode_extra:
             found = self._model.decode_plain(input)
             if found is not None:
                 return found
+        decodable = _Decodable(input)
         if kind in (int, "numpy"):
             raise ValueError(
                 f"return_type={kind!r} is for encode; decode gives str, bytes, offsets or a proto"
             )
-        given = _Decodable(input)
-        if given.is_batch and thread_pool is not None:
-            _pool_threads(thread_pool)
-        if self._model is None and any(given.rows) and not given.has_pieces:
+        if self._model is None and any(decodable.rows) and not decodable.has_pieces:
             raise IndexError("piece id is out of range: there is no model yet")
-        rows = [self._decoded(row, kind, given, bool(return_bytes)) for row in given.rows]
-        return rows if given.is_batch else rows[0]
+        rows = [self._decoded(row, kind, decodable, bool(return_bytes)) for row in decodable.rows]
+        return rows if decodable.is_batch else rows[0]
 
-    def _decoded(self, row, kind, given, return_bytes):
+    def _decoded(self, row, kind, decodable, return_bytes):
         "The text of ids or pieces in the requested form."
         m = self._loaded()
-        if not given.has_pieces:
+        if not decodable.has_pieces:
             m.check_ids(row)
-        if kind is str and not given.has_pieces and not self._decode_extra:
+        if kind is str and not decodable.has_pieces and not self._decode_extra:
             return m.decode_ids(row)
-        pieces = row if given.has_pieces else [m.pieces[i] for i in row]
+        pieces = row if decodable.has_pieces else [m.pieces[i] for i in row]
         if self._decode_extra:
             raw = SentencePieceText("", tuple(TextPiece(p, m.piece_id(p), "", 0, 0) for p in pieces))
             pieces = [p.piece for p in _with_options(m, raw, self._decode_extra).pieces]
         found = m.decode(pieces)
         if kind is bytes or kind is str:
-            return found.text_as_bytes() if kind is bytes or given.is_bytes else found.text
-        return _formed(found, kind, is_bytes=return_bytes or given.is_bytes, with_text=True)
+            return found.text_as_bytes() if kind is bytes or decodable.is_bytes else found.text
+        return _formed(found, kind, is_bytes=return_bytes or decodable.is_bytes, with_text=True)
 
     def decode_ids(
         self,
@@ -947,7 +895,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # A `SentencePieceText`
         '`decode` with out_type="proto".'
-        return self.decode(input, return_type="proto", **options)
+        return self.decode(input, "proto", **options)
 
     def decode_pieces_as_proto(
         self,
@@ -955,7 +903,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # A `SentencePieceText`
         '`decode` with out_type="proto".'
-        return self.decode(input, return_type="proto", **options)
+        return self.decode(input, "proto", **options)
 
     def decode_ids_as_serialized_proto(
         self,
@@ -963,7 +911,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # bytes
         '`decode` with out_type="serialized_proto".'
-        return self.decode(input, return_type="serialized_proto", **options)
+        return self.decode(input, "serialized_proto", **options)
 
     def decode_pieces_as_serialized_proto(
         self,
@@ -971,7 +919,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # bytes
         '`decode` with out_type="serialized_proto".'
-        return self.decode(input, return_type="serialized_proto", **options)
+        return self.decode(input, "serialized_proto", **options)
 
     def decode_ids_as_immutable_proto(
         self,
@@ -979,7 +927,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # A `SentencePieceText`
         '`decode` with out_type="immutable_proto".'
-        return self.decode(input, return_type="immutable_proto", **options)
+        return self.decode(input, "immutable_proto", **options)
 
     def decode_pieces_as_immutable_proto(
         self,
@@ -987,7 +935,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # A `SentencePieceText`
         '`decode` with out_type="immutable_proto".'
-        return self.decode(input, return_type="immutable_proto", **options)
+        return self.decode(input, "immutable_proto", **options)
 
     # Normalizing
 
@@ -1036,14 +984,12 @@ class SentencePieceProcessor:
         "The entry of a table for an id, or for each of several."
         if isinstance(id, (str, bytes)) or not (_is_sequence(id) or hasattr(id, "__index__")):
             raise TypeError(f"an id must be an integer, or a sequence or an array of integers, got {id!r}")
-        is_several = _is_sequence(id) and getattr(id, "ndim", 1) > 0
-        ids = _id_list(id if is_several else [id])
-        if self._model is None and ids:
+        ids = _id_list(id if _is_sequence(id) else [id])
+        if self._model is None:
             raise IndexError("piece id is out of range: there is no model yet")
-        if self._model is not None:
-            self._model.check_ids(ids)
+        self._model.check_ids(ids)
         found = [table(self._model, i) for i in ids]
-        return found if is_several else found[0]
+        return found if _is_sequence(id) else found[0]
 
     def id_to_piece(
         self,
@@ -1240,29 +1186,37 @@ def _check_no_model(options):
             )
 
 
-def _texts_of(given):
+def _texts_of(value):
     "The texts of a call, decoded."
-    if isinstance(given, list):
-        return _piece_list(given)
-    if not isinstance(given, (str, bytes)):
-        raise TypeError(f"input must be str or bytes, or a list of them, got {type(given).__name__}")
-    return [decoded(given)]
+    if not isinstance(value, list):
+        return [decoded(value)]
+    if not all(isinstance(t, (str, bytes)) for t in value):
+        raise TypeError("the elements of a list must be str or bytes")
+    return [decoded(t) for t in value]
 
 
-def _is_bytes(given, return_bytes):
+def _is_bytes(value, return_bytes):
     "Does an offset mapping count bytes?"
     if return_bytes is not None:
         return bool(return_bytes)
-    first = given[0] if isinstance(given, list) and given else given
+    first = value[0] if isinstance(value, list) and value else value
     return isinstance(first, bytes)
 
 
-def _check_can_sample(m, nbest_size, alpha):
-    "Refuse invalid options of a draw, and a model that has one segmentation for each text."
+def _check_sampling(sampling, nbest_size, alpha):
+    "Refuse invalid options of a draw."
+    if sampling is True and nbest_size in (0, 1):
+        raise ValueError(
+            f"enable_sampling=True needs nbest_size > 1, or -1 for all segmentations, and alpha; got nbest_size={nbest_size}"
+        )
     if nbest_size > _MAX_NBEST:
         raise RuntimeError(f"nbest_size must be at most {_MAX_NBEST}, got {nbest_size}")
     if not alpha >= 0 or math.isinf(alpha):
         raise RuntimeError(f"alpha must be 0 or more, got {alpha}")
+
+
+def _check_can_sample(m, nbest_size):
+    "Refuse sampling with a model that has one segmentation for each text."
     if nbest_size not in (0, 1) and not (m.model.has_lattice or m.model.drops_merges):
         raise RuntimeError(f"sampling is not available for the current model, {m.model!r}")
 
@@ -1270,11 +1224,11 @@ def _check_can_sample(m, nbest_size, alpha):
 def _plain_rows(m, texts, kind, options, threads):
     "Ids or pieces of texts by the bulk encoder."
     rows = [m.encode(texts[0])] if len(texts) == 1 else m.encode_batch(texts, threads=threads)
-    before = [m.bos_id] * ("bos" in options)
-    behind = [m.eos_id] * ("eos" in options)
+    prefix = [m.bos_id] * ("bos" in options)
+    suffix = [m.eos_id] * ("eos" in options)
     turn = -1 if "reverse" in options else 1
     if kind in (int, "numpy"):
-        rows = [[*before, *ids[::turn], *behind] for ids in rows]
+        rows = [[*prefix, *ids[::turn], *suffix] for ids in rows]
         return rows if kind is int else [_as_array(ids) for ids in rows]
     found = []
     for text, ids in zip(texts, rows, strict=True):
@@ -1282,7 +1236,7 @@ def _plain_rows(m, texts, kind, options, threads):
             pieces = [p.piece for p in m.segment(text).pieces]
         else:
             pieces = [m.pieces[i] for i in ids]
-        pieces = [*(m.pieces[i] for i in before), *pieces[::turn], *(m.pieces[i] for i in behind)]
+        pieces = [*(m.pieces[i] for i in prefix), *pieces[::turn], *(m.pieces[i] for i in suffix)]
         found.append([encoded(p) for p in pieces] if kind is bytes else pieces)
     return found
 

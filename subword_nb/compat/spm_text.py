@@ -215,13 +215,13 @@ def _message(text):
 
 def _read_piece(data):
     "A piece of a message."
-    given = {"piece": b"", "id": 0, "surface": b"", "begin": 0, "end": 0}
-    names = dict(enumerate(given, 1))
+    fields = {"piece": b"", "id": 0, "surface": b"", "begin": 0, "end": 0}
+    names = dict(enumerate(fields, 1))
     for f in wire_fields(data):
         if f.number in names:
-            given[names[f.number]] = data[f.body : f.end] if f.wire == 2 else f.value
+            fields[names[f.number]] = data[f.body : f.end] if f.wire == 2 else f.value
     has_surface = any(f.number == 3 for f in wire_fields(data))
-    values = {k: decoded(v) if isinstance(v, bytes) else v for k, v in given.items()}
+    values = {k: decoded(v) if isinstance(v, bytes) else v for k, v in fields.items()}
     return TextPiece(**values, has_surface=has_surface)
 
 

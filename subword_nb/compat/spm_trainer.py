@@ -175,7 +175,7 @@ def _lines_of(paths):
             raise LoadError(f"{path}: {e.strerror or e}") from None
 
 
-def _given_sentences(source):
+def _sentences_from(source):
     "The items of an iterator, as bytes."
     for sentence in source:
         if not isinstance(sentence, (str, bytes)):
@@ -415,12 +415,12 @@ def _reserved(options):
     return found
 
 
-def _laid_out(reserved, learned):
+def _all_pieces(reserved, learned):
     "All pieces in the order of their ids."
-    taken = {piece for piece, _ in reserved.values()}
-    rest = iter([(p, s) for p, s in learned if p not in taken])
+    reserved_pieces = {piece for piece, _ in reserved.values()}
+    rest = iter([(p, s) for p, s in learned if p not in reserved_pieces])
     pieces = []
-    total = len(reserved) + sum(p not in taken for p, _ in learned)
+    total = len(reserved) + sum(p not in reserved_pieces for p, _ in learned)
     if max(reserved) >= total:
         raise TrainingError(f"the id {max(reserved)} is beyond the vocabulary, which has {total} pieces")
     for i in range(total):
@@ -472,22 +472,22 @@ def _engine_normalizer(spec, options):
 def _pieces_of(counted, options, reserved):
     "Learn, and arrange the pieces."
     kind = options["model_type"]
-    wanted = options["vocab_size"] - len(reserved)
-    apart = {piece for piece, _ in reserved.values()}
-    characters = {c: n for c, n in counted.characters.items() if c not in apart}
+    target = options["vocab_size"] - len(reserved)
+    reserved_pieces = {piece for piece, _ in reserved.values()}
+    characters = {c: n for c, n in counted.characters.items() if c not in reserved_pieces}
     counted = counted._replace(characters=characters)
-    if kind in (UNIGRAM, BPE) and wanted < max(1, len(characters)):
+    if kind in (UNIGRAM, BPE) and target < max(1, len(characters)):
         raise TrainingError(
             f"vocab_size={options['vocab_size']} is smaller than what the characters and special pieces need, "
             f"{len(characters) + len(reserved)}; raise it, or lower character_coverage"
         )
     if kind in (WORD, CHAR) and options["use_all_vocab"]:
-        wanted = 1 << 31
+        target = 1 << 31
     try:
-        learned = _LEARN[kind](counted, max(wanted, 0), options)
+        learned = _LEARN[kind](counted, max(target, 0), options)
     except ValueError as e:
         raise TrainingError(str(e)) from None
-    pieces = _laid_out(reserved, learned)
+    pieces = _all_pieces(reserved, learned)
     short = len(pieces) < options["vocab_size"] and kind != CHAR and not options["use_all_vocab"]
     if short and options["hard_vocab_limit"]:
         raise TrainingError(
@@ -560,12 +560,12 @@ class SentencePieceTrainer:
         if isinstance(arg, str):
             options = _flags_of(arg)
         parsed = _Options(options)
-        given = sentence_iterator if sentence_reader is None else sentence_reader
-        if (given is None) == (not parsed["input"]):
+        iterator = sentence_iterator if sentence_reader is None else sentence_reader
+        if (iterator is None) == (not parsed["input"]):
             raise TrainingError("input and sentence_iterator must be exclusive: pass one of them")
         if (model_writer is None) == (not parsed["model_prefix"]):
             raise TrainingError("model_prefix and model_writer must be exclusive: pass one of them")
-        sentences = _lines_of(parsed["input"]) if given is None else _given_sentences(given)
+        sentences = _lines_of(parsed["input"]) if iterator is None else _sentences_from(iterator)
         proto, n = _trained(parsed, sentences, normalizer, (pretokenizer, allow_inconsistent_pretokenization))
         data = write_model_proto(proto)
         level = LogLevel.minimum if parsed["minloglevel"] is None else parsed["minloglevel"]

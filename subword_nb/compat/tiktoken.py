@@ -101,7 +101,7 @@ class Encoding:
         if explicit_n_vocab:
             _check_n_vocab(explicit_n_vocab, len(mergeable_ranks) + len(special_tokens), self.max_token_value)
         self._special_token_values = set(special_tokens.values())
-        own_ids = _own_ids(mergeable_ranks, special_tokens, self.max_token_value + 1)
+        own_ids = _special_ids(mergeable_ranks, special_tokens, self.max_token_value + 1)
         self._moved = {own_ids[token]: i for token, i in special_tokens.items() if own_ids[token] != i}
         self._tok = _tokenizer(name, pat_str, mergeable_ranks, own_ids)
 
@@ -174,7 +174,7 @@ class Encoding:
             texts = [_repaired(t) if _has_surrogates(t) else t for t in texts]
             found = self._tok.encode_batch(texts, allowed_special=allowed, threads=threads)
         rows = found.tolist()
-        return [self._given(row) for row in rows] if self._moved else rows
+        return [self._caller_ids(row) for row in rows] if self._moved else rows
 
     def encode_with_unstable(
         self,
@@ -189,7 +189,7 @@ class Encoding:
         stable, completions = self._tok.encode_with_unstable(
             text, allowed_special=allowed, disallowed_special=()
         )
-        return self._given(stable), completions
+        return self._caller_ids(stable), completions
 
     def encode_single_token(
         self,
@@ -336,13 +336,13 @@ class Encoding:
         if not found or not found.search(text):
             allowed = None  # as the tokenizer has it: none is found
         try:
-            return self._given(self._tok.encode(text, allowed_special=allowed))
+            return self._caller_ids(self._tok.encode(text, allowed_special=allowed))
         except ValueError:
             if not _has_surrogates(text):
                 raise
         return self._ids(_repaired(text), allowed or ())
 
-    def _given(self, ids):
+    def _caller_ids(self, ids):
         "Ids with those of special tokens as the caller gave them."
         return [self._moved.get(i, i) for i in ids] if self._moved else ids
 
@@ -395,10 +395,10 @@ def _tokenizer(name, pat_str, ranks, special_tokens):
     return Tokenizer(**parts._replace(allowed_special=())._asdict())
 
 
-def _own_ids(ranks, special_tokens, first):
+def _special_ids(ranks, special_tokens, first):
     "The ids of special tokens, from `first` on for one whose id is a rank."
-    taken, free = set(ranks.values()), count(first)
-    return {token: next(free) if i in taken else i for token, i in special_tokens.items()}
+    used, free = set(ranks.values()), count(first)
+    return {token: next(free) if i in used else i for token, i in special_tokens.items()}
 
 
 def _check_n_vocab(expected, n_tokens, highest):
@@ -641,9 +641,9 @@ def data_gym_to_mergeable_bpe_ranks(
     lines = read_file_cached(vocab_bpe_file, vocab_bpe_hash).decode("utf-8").split("\n")[1:]
     pieces = [*sorted(CHAR2BYTE), *("".join(line.split()) for line in lines if line)]
     ranks = {from_visible(piece): rank for rank, piece in enumerate(pieces)}
-    said = json.loads(read_file_cached(encoder_json_file, encoder_json_hash))
+    published = json.loads(read_file_cached(encoder_json_file, encoder_json_hash))
     special = ("<|endoftext|>", "<|startoftext|>")
-    ids = {from_visible(piece): i for piece, i in said.items() if piece not in special}
+    ids = {from_visible(piece): i for piece, i in published.items() if piece not in special}
     if clobber_one_byte_tokens:
         ranks.update((token, i) for token, i in ids.items() if len(token) == 1)
     if ranks != ids:

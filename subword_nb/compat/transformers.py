@@ -81,8 +81,8 @@ class AutoTokenizer:
         exist_ok: bool = False,  # Replace the class of a type that has one
     ):
         "Load the tokenizers of a type of models with a class of the caller."
-        given = (tokenizer_class, fast_tokenizer_class, slow_tokenizer_class)
-        chosen = next((cls for cls in given if cls is not None), None)
+        classes = (tokenizer_class, fast_tokenizer_class, slow_tokenizer_class)
+        chosen = next((cls for cls in classes if cls is not None), None)
         if not isinstance(chosen, type) or not issubclass(chosen, PreTrainedTokenizerFast):
             raise ValueError(f"tokenizer_class must derive from PreTrainedTokenizerFast, got {chosen!r}")
         kind = config_class if isinstance(config_class, str) else config_class.model_type

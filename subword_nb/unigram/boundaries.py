@@ -9,7 +9,6 @@ __all__ = ['NO_SPAN', 'WordSpans', 'metaspace_spans', 'kinds_in_clusters', 'unig
 # %% ../../nbs/unigram/11_boundaries.ipynb #c624c060
 from collections.abc import Iterator
 from functools import lru_cache, partial
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from ..text.charsmap import graphemes, longest_prefix, read_charsmap, unit_parts
 from ..core.jit import entry, kernel
 from ..core.native import prepared
 from ..core.processes import cached_property
-from ..core.table_cache import joined, numbers, stored_tables
+from ..core.table_cache import joined, stored_tables
 from ..core.simd import Scanner
 from ..text.normalizers import Normalizer, Precompiled, Replace, Strip
 from ..text.pretokenizers import Metaspace
@@ -56,7 +55,7 @@ from subword_nb.unigram.span_encoder import (
     model_content,
     unigram_tables,
 )
-from ..text.word_scanners import code_points, stored_class_scanner, word_classes
+from ..text.word_scanners import class_scanner, code_points, word_classes
 
 # %% ../../nbs/unigram/11_boundaries.ipynb #996d01cd
 class WordSpans(NamedTuple):
@@ -146,7 +145,7 @@ def _becomes_space(units, pool, ch):
     return ch == " " and n == 0
 
 
-def _bars(model):
+def _word_marks(model):
     "Is ▁ a piece? Does a piece have ▁ after its first character, and after another character than ▁?"
 
     def found():
@@ -166,7 +165,7 @@ def _sentencepiece_spans(model, n, pre):
         return None
     if not n.escape_whitespaces or n.treat_whitespace_as_suffix:
         return None
-    alone, several, inner = (False,) * 3 if cuts else _bars(model)
+    alone, several, inner = (False,) * 3 if cuts else _word_marks(model)
     if not cuts and (inner or not alone):
         return None
     units, pool = read_charsmap(n.charsmap) if n.charsmap else ([0] * 256, b"")
@@ -230,7 +229,7 @@ def _found_letters_and_signs(model, n, units):
     return [np.array(sorted(map(ord, chars)), np.int64) for chars in (letters, signs)]
 
 
-def _alike(model, options):
+def _interchangeable(model, options):
     "Unknown characters that the normalizer keeps and that are interchangeable; None if there are none."
     if model.byte_fallback or model.unk_score is None or not any_piece(model, [model.unk_piece or ""]):
         return None
@@ -264,7 +263,7 @@ def _begins_key(units, start):
     return True
 
 
-def _kept(mapped, white):
+def _preserved_spaces(mapped, white):
     "The ASCII white space that becomes some of `white` in every context; none if the space itself does not."
     if mapped is None:
         return "".join(c for c in _ASCII_WHITE if c in white)
@@ -275,8 +274,8 @@ def _kept(mapped, white):
     if mapped.normalize("\r\n").strip(white):
         return ""
     mapped_to = {c: mapped.normalize(c) for c in _ASCII_WHITE}
-    kept = "".join(c for c, new in mapped_to.items() if new and not new.strip(white))
-    return kept if " " in kept else ""
+    preserved = "".join(c for c, new in mapped_to.items() if new and not new.strip(white))
+    return preserved if " " in preserved else ""
 
 
 def _drops_spaces(mapped, norms):
@@ -328,9 +327,9 @@ def _component_spans(model, normalizer, pre):
     if mapped:
         options |= dict(charsmap=mapped.precompiled_charsmap, kinds=kinds_in_clusters())
     if splits:
-        space = _kept(mapped, _WHITE)
+        space = _preserved_spaces(mapped, _WHITE)
     elif cuts and mapped and prepends and _drops_spaces(mapped, norms):
-        space = _kept(mapped, " ")
+        space = _preserved_spaces(mapped, " ")
         options["white"] = 1
     else:
         return None
@@ -378,16 +377,8 @@ def span_scanner(
 ) -> Scanner:  # A scanner that cuts in this way
     "The scanner of a Unigram tokenizer."
     inside = dict(zip(("alone", "other"), spans.inside, strict=bool(spans.inside)))
-    options = spans.options
-
-    def classes():
-        found = word_classes(space=spans.space, **inside)
-        return found, _alike(model, options)
-
-    ranges = [numbers("q", chain.from_iterable(pairs)) for pairs in (spans.space, *spans.inside)]
-    mapping = options.get("charsmap", b""), options.get("kinds"), *joined([*options.get("alone", ())])
-    content = [*model_content(model), *ranges, *mapping]
-    return stored_class_scanner("white space", content, classes, pairs=True)
+    classes = word_classes(space=spans.space, **inside)
+    return class_scanner("white space", classes, alike=_interchangeable(model, spans.options), pairs=True)
 
 
 def word_spans(

@@ -46,7 +46,7 @@ def _best_path(buf, a, n, trie, score, totals, links):
 
 # %% ../../nbs/unigram/07_byte_spans.ipynb #17233072
 @kernel
-def _reach(buf, a, p, stop, trie):
+def _longest_match(buf, a, p, stop, trie):
     "(end of the longest piece of buf[a:a + stop] that begins at p, or p; its id + 1)."
     e, node, end, id = p, np.uint64(0), p, np.uint64(0)
     below = trie[node] >> FIELD & PLACE
@@ -66,7 +66,7 @@ def _prefix_path(buf, a, n, trie, links):
     "The links of the longest prefixes; do they reach the end?"
     p = np.uint64(0)
     while p < n:
-        end, id = _reach(buf, a, p, n, trie)
+        end, id = _longest_match(buf, a, p, n, trie)
         if end == p:
             return False
         links[end] = id << HALF | p
@@ -79,7 +79,7 @@ def _longest_path(buf, a, n, trie, links, ends, taken):
     "The links of the longest pieces anywhere; has every byte one?"
     for p in range(n):
         p = np.uint64(p)
-        ends[p], _ = _reach(buf, a, p, n, trie)
+        ends[p], _ = _longest_match(buf, a, p, n, trie)
         taken[p] = False
     left = n
     while left > 0:
@@ -93,7 +93,7 @@ def _longest_path(buf, a, n, trie, links, ends, taken):
         stop = best
         while stop < ends[best] and not taken[stop]:
             stop += ONE
-        end, id = _reach(buf, a, best, stop, trie)
+        end, id = _longest_match(buf, a, best, stop, trie)
         if stop < ends[best]:
             ends[best] = end
             continue

@@ -86,14 +86,14 @@ def m_step(
             f"expected counts must be finite and 0 or more, got {bad[0][1]} for the piece {bad[0][0]!r}"
         )
     counts = {p: max(c, threshold) if p in required else c for p, c in expected.items()}
-    kept = {p: c for p, c in counts.items() if c >= threshold and c > 0}
-    if not kept:
+    survivors = {p: c for p, c in counts.items() if c >= threshold and c > 0}
+    if not survivors:
         raise ValueError(
             f"some piece must be expected at least {threshold:g} times, got none; pass a lower threshold"
         )
     f = psi if digamma else math.log
-    total = f(math.fsum(kept.values()))
-    return {p: min(0.0, max(LOWEST, f(c) - total)) for p, c in kept.items()}
+    total = f(math.fsum(survivors.values()))
+    return {p: min(0.0, max(LOWEST, f(c) - total)) for p, c in survivors.items()}
 
 # %% ../../nbs/unigram/02_em.ipynb #de23ea84
 class EMStep(NamedTuple):

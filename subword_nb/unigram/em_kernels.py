@@ -297,16 +297,18 @@ def _total(x):
     return float(np.cumsum(x)[-1]) if len(x) else 0.0
 
 # %% ../../nbs/unigram/03_em_kernels.ipynb #5fe61590
-def _checked(edges, values, ok, wanted):
+def _checked(edges, values, is_valid, requirement):
     "A float64 array with a valid number for every piece."
     values = np.ascontiguousarray(values, np.float64)
     if values.shape != edges.length.shape:
         raise ValueError(
             f"values must have the shape {edges.length.shape}, one for each piece, got {values.shape}"
         )
-    bad = np.flatnonzero(~ok(values))
+    bad = np.flatnonzero(~is_valid(values))
     if len(bad):
-        raise ValueError(f"each piece must have {wanted}, got {values[bad[0]]} for piece number {bad[0]}")
+        raise ValueError(
+            f"each piece must have {requirement}, got {values[bad[0]]} for piece number {bad[0]}"
+        )
     return values
 
 
@@ -423,7 +425,7 @@ def _paths(edges, start, length, alone, a, z, score, piece, size, total):
 # %% ../../nbs/unigram/03_em_kernels.ipynb #c37c81fc
 def _scores(edges, score):
     "A float64 array with a finite score for every piece."
-    wanted = (
+    requirement = (
         "a score, the logarithm of a probability: finite and at most 0 "
         "(take impossible pieces out with keep_edges)"
     )
@@ -431,7 +433,7 @@ def _scores(edges, score):
     def is_score(s):
         return (s >= -1e100) & (s <= 0)
 
-    return _checked(edges, score, is_score, wanted)
+    return _checked(edges, score, is_score, requirement)
 
 
 def _best_paths(edges, start, length, alone, score, threads):

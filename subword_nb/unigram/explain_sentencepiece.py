@@ -153,10 +153,14 @@ def scored_merges(
         del standing[at + 1]
         for candidate in filter(None, map(offer, (at - 1, at))):
             heappush(heap, candidate)
-    return symbols, steps, [part for left in standing for part in _apart(text[left : ends[left]], made)]
+    return (
+        symbols,
+        steps,
+        [part for left in standing for part in _final_symbols(text[left : ends[left]], made)],
+    )
 
 # %% ../../nbs/unigram/09_explain_sentencepiece.ipynb #6a7c0e27
-def _apart(piece, made):
+def _final_symbols(piece, made):
     "A piece, or the symbols it was made of if the model never returns it."
     out, rest = [], [piece]
     while rest:
@@ -176,17 +180,17 @@ def _bpe(model, text, parts):
     def spell(parts):
         return _spell(model, parts)
 
-    kept = dict.fromkeys(s.piece for s in symbols if s.piece in model.user_defined)
+    user_defined = dict.fromkeys(s.piece for s in symbols if s.piece in model.user_defined)
     apart = dict.fromkeys(m.piece for m in steps if m.piece in model.unused)
     notes = [
-        *_listed("user-defined, kept whole", kept),
+        *_listed("user-defined, kept whole", user_defined),
         *_listed("unused, split again", apart),
         *unknown_notes(model, parts, spell),
     ]
     return BPEReason(symbols, steps, spell(parts), "; ".join(notes) or None)
 
 # %% ../../nbs/unigram/09_explain_sentencepiece.ipynb #ddcdf316
-def _whole(model, text):
+def _word_reason(model, text):
     "The reason of a model of words or of characters."
     chars = model.units == "characters"
 
@@ -194,10 +198,10 @@ def _whole(model, text):
         return _spell(model, parts)
 
     parts = [s.piece for s in _first(model, text)[0]] if chars else re.findall("▁[^▁]*|[^▁]+", text)
-    kept = dict.fromkeys(part for part in parts if chars and part in model.user_defined)
+    user_defined = dict.fromkeys(part for part in parts if chars and part in model.user_defined)
     notes = [
         "each character is a piece of its own" if chars else "each word is a piece of its own",
-        *_listed("user-defined, kept whole", kept),
+        *_listed("user-defined, kept whole", user_defined),
         *unknown_notes(model, parts, spell),
     ]
     return WholeReason(text, all(part in model.known for part in parts), spell(parts), "; ".join(notes))
@@ -217,7 +221,7 @@ def _reason(model, text, n, parts=None):
     "The reason of any of the four models; `parts` are those that the text around it leads to."
     if model.units == "scores":
         return _unigram(model, text, n, _parts(model, model.tokens(text), text) if parts is None else parts)
-    return _bpe(model, text, parts) if model.units == "merges" else _whole(model, text)
+    return _bpe(model, text, parts) if model.units == "merges" else _word_reason(model, text)
 
 # %% ../../nbs/unigram/09_explain_sentencepiece.ipynb #4f50f6cd
 def explain_sentencepiece(

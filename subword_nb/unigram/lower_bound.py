@@ -64,5 +64,5 @@ def tokens_bound(
         limits.append(0)
     rows.append([0] * len(arcs) + [1] * len(pieces))
     saving, values = simplex(gains, rows, [*limits, extra])
-    held = dict(zip(pieces, values[len(arcs) :], strict=True))
-    return sum(n * len(w) for w, n in counts.items()) - saving, {p: t for p, t in held.items() if t}
+    piece_values = dict(zip(pieces, values[len(arcs) :], strict=True))
+    return sum(n * len(w) for w, n in counts.items()) - saving, {p: t for p, t in piece_values.items() if t}

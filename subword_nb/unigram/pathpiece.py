@@ -210,12 +210,12 @@ def pathpiece_train(
         while (excess := len(first) + len(alive) - vocab_size) > 0:
             increase = increases()
             n = max(1, min(excess, int(len(alive) * shrinking)))
-            kept = np.ones(len(seeds) + 1, np.bool_)
+            remains = np.ones(len(seeds) + 1, np.bool_)
             dropped = alive[np.lexsort((-alive, increase))[:n]]
-            kept[dropped] = False
+            remains[dropped] = False
             if on_round is not None:
                 on_round(seeds, alive, increase, dropped)
-            alive, arcs = alive[kept[alive]], arcs[kept[arcs[:, 2]]]
+            alive, arcs = alive[remains[alive]], arcs[remains[arcs[:, 2]]]
             yield n
 
     done = 0

@@ -170,25 +170,25 @@ def choose_characters(
     for text, n in counts.items():
         for char in text:
             found[char] += n
-    kept = set(required_chars)
+    chosen = set(required_chars)
     reached, enough = 0, character_coverage * sum(found.values())
-    ordered = sorted(found, key=lambda c: (-found[c], c)) + sorted(kept - set(found))
+    ordered = sorted(found, key=lambda c: (-found[c], c)) + sorted(chosen - set(found))
     for char in ordered:
         if reached >= enough:
             break
-        kept.add(char)
+        chosen.add(char)
         reached += found[char]
-    return {c: found[c] for c in ordered if c in kept}
+    return {c: found[c] for c in ordered if c in chosen}
 
 # %% ../../nbs/unigram/01_reference.ipynb #f7e376b4
 def listed_groups(
     **groups: Iterable[str],  # Name of an option → pieces
 ) -> list[list[str]]:  # One list for each
     "The pieces of each group as a list."
-    for name, given in groups.items():
-        if isinstance(given, str):
-            raise ValueError(f"{name} must be a list, got a str; pass [{given!r}]")
-    return [[*given] for given in groups.values()]
+    for name, group in groups.items():
+        if isinstance(group, str):
+            raise ValueError(f"{name} must be a list, got a str; pass [{group!r}]")
+    return [[*group] for group in groups.values()]
 
 
 def reserved_pieces(

@@ -652,7 +652,7 @@ def _write_part(work, a, p, e, ended, t, totals, links, ids, o, path):
 
 
 @kernel
-def _keep_open(work, a, n, c, totals, links, state):
+def _compact(work, a, n, c, totals, links, state):
     "Keep the positions from c on, of n, and their bytes; returns whether one of them is reached."
     reached = False
     for q in range(n - c + 1):
@@ -739,7 +739,7 @@ def encode_part(
                 if out > np.uint64(len(ids)):
                     return -1
         if not ended:
-            return np.int64(out) if _keep_open(work, a, n, last, totals, links, state) else -1
+            return np.int64(out) if _compact(work, a, n, last, totals, links, state) else -1
         if t.numbers[SURVEY] == 1 and rounded:
             base[0] = totals[np.uint64(2 * n)]
         state[KNOWN], state[HELD], first, a = -1, 0, False, b + 1
@@ -771,14 +771,14 @@ class LongSpan:
 
     def checkpoint(self) -> tuple:  # For `go_back`
         "The state on which the next part depends."
-        held = int(self.state[HELD])
+        n_open = int(self.state[HELD])
         work, totals, links = self.arrays
         return (
             self.state.copy(),
             self.base.copy(),
-            work[:held].copy(),
-            totals[: 2 * held + 2].copy(),
-            links[: held + 1].copy(),
+            work[:n_open].copy(),
+            totals[: 2 * n_open + 2].copy(),
+            links[: n_open + 1].copy(),
         )
 
     def go_back(
@@ -786,9 +786,9 @@ class LongSpan:
         checkpoint: tuple,  # From `checkpoint`
     ):
         "Return to the beginning of a part."
-        state, base, *held = checkpoint
+        state, base, *arrays = checkpoint
         self.state[:], self.base[:] = state, base
-        for array, first in zip(self.arrays, held, strict=True):
+        for array, first in zip(self.arrays, arrays, strict=True):
             array[: len(first)] = first
 
     def step(

@@ -36,7 +36,7 @@ from subword_nb.unigram.seeds import (
     choose_seeds,
     find_pieces,
     in_letter_order,
-    lay_out,
+    code_points_of,
     seed_edges,
     seed_pieces_ref,
     spelled,
@@ -133,10 +133,10 @@ def em_step(
     from subword_nb.unigram.em_kernels import expected_counts
 
     expected = expected_counts(s.edges, s.prob, threads=threads, tick=tick)[0]
-    kept = s.required
-    if (kept | (expected >= RARE)).sum() < size:
-        kept = choose_survivors(expected, s.prob, kept, size)
-    prob = probabilities(expected, digamma=digamma, threshold=RARE, required=kept)
+    survivors = s.required
+    if (survivors | (expected >= RARE)).sum() < size:
+        survivors = choose_survivors(expected, s.prob, survivors, size)
+    prob = probabilities(expected, digamma=digamma, threshold=RARE, required=survivors)
     return _only(s._replace(prob=prob), prob > 0)
 
 
@@ -223,18 +223,18 @@ def _covered(texts, pieces):
     "True for every character of the pieces, the longest first."
     import numpy as np
 
-    whole = sorted({p for p in pieces if len(p) > 1}, key=lambda p: (-len(p), p))
+    pieces_by_length = sorted({p for p in pieces if len(p) > 1}, key=lambda p: (-len(p), p))
     gone = np.zeros(0x110000, bool)
     gone[[ord(p) for p in pieces if len(p) == 1]] = True
     gaps = gone[texts.code]
-    if whole:  # a character that is in no piece separates the texts
-        wall = next(c for c in range(0x110000) if not any(chr(c) in p for p in whole))
+    if pieces_by_length:  # a character that is in no piece separates the texts
+        wall = next(c for c in range(0x110000) if not any(chr(c) in p for p in pieces_by_length))
         code = np.insert(texts.code, texts.bounds[1:-1], wall)
         shift = np.repeat(np.arange(len(texts.counts)), np.diff(texts.bounds))
         place = np.arange(len(texts.code)) + shift
         walled = np.zeros(len(code) + 1, np.int8)
         text = code.tobytes().decode("utf-32-le", "surrogatepass")
-        for found in re.finditer("|".join(map(re.escape, whole)), text):
+        for found in re.finditer("|".join(map(re.escape, pieces_by_length)), text):
             walled[found.start() : found.end()] = 1
         gaps |= walled[place] == 1
     return gaps
@@ -251,8 +251,8 @@ def _cut(texts, pieces):
     edge[texts.bounds] = True
     edge[1:-1] |= gaps[1:] | gaps[:-1]
     edge = np.flatnonzero(edge)
-    kept = ~gaps[edge[:-1]]
-    start, size = edge[:-1][kept], np.diff(edge)[kept]
+    is_content = ~gaps[edge[:-1]]
+    start, size = edge[:-1][is_content], np.diff(edge)[is_content]
     counts = texts.counts[np.searchsorted(texts.bounds, start, "right") - 1]
     parts = Texts(texts.code[~gaps], np.concatenate([[0], np.cumsum(size)]), counts)
     fresh = np.zeros(len(counts), bool)
@@ -278,7 +278,7 @@ def _characters(texts):
     return {chr(c): int(total[c]) for c in np.flatnonzero(total).tolist()}
 
 # %% ../../nbs/unigram/05_trainer.ipynb #3c9e4634
-def _given(start, reserved, vocab_size):
+def _start_probabilities(start, reserved, vocab_size):
     "Learned piece → probability, sorted by spelling."
     learned = {p: start[p] for p in sorted(start.keys() - {*reserved})}
     limit = len(learned) + len(reserved)
@@ -300,7 +300,7 @@ def _given(start, reserved, vocab_size):
 def _learnable(counts, reserved, user_defined, character_coverage, required_chars, vocab_size, given):
     "The pretokens to learn from, their counts, and the required characters that they do not contain."
     alone = {p for p in reserved if len(p) == 1}
-    texts = _cut(lay_out(counts), alone.union(user_defined))
+    texts = _cut(code_points_of(counts), alone.union(user_defined))
     found = _characters(texts)
     if given is None:
         required = [c for c in required_chars if c not in alone]
@@ -334,8 +334,8 @@ def em_train_ref(
 
     def em(scores, digamma, always):
         expected, _ = e_step_ref(counts, scores)
-        kept = required.union(best(expected, vocab_size), always)
-        return m_step(expected, digamma=digamma, threshold=RARE, required=kept)
+        survivors = required.union(best(expected, vocab_size), always)
+        return m_step(expected, digamma=digamma, threshold=RARE, required=survivors)
 
     while True:
         for _ in range(n_sub_iterations):
@@ -441,12 +441,12 @@ class _ProgressReporter:
 
     def state(self):
         "What `resume` takes."
-        kept = dict(kind="unigram", mark=_digest(self.texts, self.options), pieces=None, done=self.done)
+        state = dict(kind="unigram", mark=_digest(self.texts, self.options), pieces=None, done=self.done)
         if self.now is None or self.now[1:] == (0, False, ()):
-            return kept  # nothing has been learned
+            return state  # nothing has been learned
         (prob, _, edges), step, last, history = self.now
         pieces = spelled(self.texts.code, edges.at, edges.length)
-        return kept | dict(
+        return state | dict(
             pieces="".join(pieces),
             lengths=edges.length,
             prob=prob,
@@ -504,7 +504,7 @@ def _survivors(texts, pieces, prob):
     return Survivors(np.array([*prob])[alive], found.length == 1, seed_edges(suffixes, found))
 
 
-def _steps_left(now, size, shrinking_factor, steps):
+def _remaining_steps(now, size, shrinking_factor, steps):
     "An estimate of the remaining steps."
     if now.last:
         return max(0, steps + 1 - now.step)
@@ -529,7 +529,7 @@ def _run(texts, begin, size, reporter, progress, shrinking_factor, steps, digamm
         )
         for what, now in chain([("seeds", begins)], steps_to_come):
             before = reporter.done
-            reporter.move(what, now, _steps_left(now, size, shrinking_factor, steps))
+            reporter.move(what, now, _remaining_steps(now, size, shrinking_factor, steps))
             yield reporter.done - before
 
     reporter.tick()
@@ -607,7 +607,9 @@ def unigram_train(
     rounds = shrinking_factor, n_sub_iterations, digamma
     if isinstance(start, str) and start != "bpe":
         raise ValueError(f'start must be "bpe", a map from pieces to scores, or None, got {start!r}')
-    given = None if start is None or isinstance(start, str) else _given(start, reserved, vocab_size)
+    given = (
+        None if start is None or isinstance(start, str) else _start_probabilities(start, reserved, vocab_size)
+    )
     options = limits, start if isinstance(start, str) else given
     n = len(counts.data) if isinstance(counts, FlatCounts) else sum(map(len, counts))
     with interpreted(yes=n < FEW):
