@@ -54,12 +54,12 @@ def _is_pipeline(text):
     return found is not None and json.loads(found[1]) in PIPELINE_KEYS
 
 # %% ../../nbs/formats/10_detect.ipynb #0171ae4d
-def _text_kind(text, whole):
+def _text_kind(text, is_complete):
     "The kind of a text without such a feature: a pipeline in JSON, or a list of pieces."
     if text.startswith("{"):
         return "tokenizer.json" if _is_pipeline(text) else None
     lines = text.splitlines()
-    lines = [line for line in (lines if whole else lines[:-1]) if line]  # the last may have been cut
+    lines = [line for line in (lines if is_complete else lines[:-1]) if line]  # the last may have been cut
     return "vocab.txt" if lines and not any(" " in line for line in lines) else None
 
 # %% ../../nbs/formats/10_detect.ipynb #fad05d27
@@ -183,11 +183,11 @@ def _other_half(path, kind):
     "The other of GPT-2's files, by its name, or the only one in its folder with such content."
     if (named := _partner(path)) and _kind_of_file(named) != kind:
         return named
-    wanted = "merges.txt" if kind == "vocab.json" else "vocab.json"
+    other_kind = "merges.txt" if kind == "vocab.json" else "vocab.json"
     found = [
         p
         for p in _candidates(path.parent)
-        if p != path and p.name not in _COMPANIONS and _kind_of_file(p) == wanted
+        if p != path and p.name not in _COMPANIONS and _kind_of_file(p) == other_kind
     ]
     return found[0] if found and len({read_bytes(p) for p in found}) == 1 else None
 
@@ -269,8 +269,8 @@ def _in_folder(folder):
     for kind in ("sentencepiece", "tiktoken", "gpt2", "minbpe", "tokenizer.json", "vocab.txt", "nmt", "gguf"):
         if chosen := _chosen(kind, found.get(kind, [])):
             return _only(folder, kind, chosen)
-    if len(kinds) == 1 and (alone := _alone(*kinds.items())):
-        return alone
+    if len(kinds) == 1 and (single := _single_file(*kinds.items())):
+        return single
     raise ValueError(f"the folder {folder} must contain a tokenizer, one of {', '.join(KINDS)}, got none")
 
 
@@ -291,7 +291,7 @@ def _pair_in(kinds):
     return (vocabs[0], rules[0]) if len(vocabs) == len(rules) == 1 else ()
 
 
-def _alone(item):
+def _single_file(item):
     "The only file of a folder, if it contains codes, or a list of pieces with BERT's unknown one."
     path, kind = item
     with open(path, "rb") as f:
@@ -390,10 +390,10 @@ def _checked_options(place, read, options):
         known += ["continuing_subword_prefix", "max_input_chars_per_word"]  # of `WordPiece`
     for name in options:
         if name not in known:
-            more = f"; its options are {', '.join(known)}" if known else ""
+            known_options = f"; its options are {', '.join(known)}" if known else ""
             raise ValueError(
                 f"{name} must be left out for {place.paths[0]} ({KINDS[place.kind]}), which contains this information, "
-                f"got {options[name]!r}{more}"
+                f"got {options[name]!r}{known_options}"
             )
     return options
 
@@ -401,12 +401,12 @@ def _checked_options(place, read, options):
 def _config(folder):
     "The content of tokenizer_config.json, or in older folders special_tokens_map.json; {} if there is neither."
     config = _json_of(folder / "tokenizer_config.json")
-    said = _json_of(folder / "special_tokens_map.json")
+    special_tokens_map = _json_of(folder / "special_tokens_map.json")
     if not isinstance(config, dict):
         config = {}
-    if "added_tokens_decoder" in config or not isinstance(said, dict):
+    if "added_tokens_decoder" in config or not isinstance(special_tokens_map, dict):
         return config
-    return config | {k: v for k, v in said.items() if k.endswith("_token")}
+    return config | {k: v for k, v in special_tokens_map.items() if k.endswith("_token")}
 
 
 def _json_of(path):
@@ -470,10 +470,13 @@ _GPT2S = (
 
 def _check_class(config, path):
     "Raise an error for a pair whose class splits text in another way."
-    said = config.get("tokenizer_class")
-    if isinstance(said, str) and said.removesuffix("Fast").removesuffix("Tokenizer") not in _GPT2S:
+    class_name = config.get("tokenizer_class")
+    if (
+        isinstance(class_name, str)
+        and class_name.removesuffix("Fast").removesuffix("Tokenizer") not in _GPT2S
+    ):
         raise ValueError(
-            f"{path}: tokenizer_config.json must name a class that splits text as GPT-2 does, got {said}, and "
+            f"{path}: tokenizer_config.json must name a class that splits text as GPT-2 does, got {class_name}, and "
             "vocab.json and merges.txt do not record how; add its tokenizer.json to the folder, "
             "or pass pre_tokenizer=, such as a pattern"
         )
@@ -533,15 +536,15 @@ def _rank_options(config, place, options):
 
 def _with_reserved(parts, config, path):
     "Kimi's reserved tokens: the ids after its ranks that the config does not name."
-    first, taken = len(parts.model.piece2id), {i for _, i in parts.added_tokens}
-    if min(taken, default=first) != first:
+    first, used = len(parts.model.piece2id), {i for _, i in parts.added_tokens}
+    if min(used, default=first) != first:
         raise ValueError(
-            f"{path} must declare ids from the {first} ranks of the rank file on, got {min(taken)}, "
+            f"{path} must declare ids from the {first} ranks of the rank file on, got {min(used)}, "
             "so the two do not belong together; pass pattern= if they do"
         )
     return with_declared(
         parts,
-        [(AddedToken(f"<|reserved_token_{i}|>"), i) for i in range(first, first + 258) if i not in taken],
+        [(AddedToken(f"<|reserved_token_{i}|>"), i) for i in range(first, first + 258) if i not in used],
         path,
     )
 
@@ -576,30 +579,30 @@ _ENDLESS = 10**20  # A larger model_max_length means none
 
 def _class_of(config):
     "The class that a config names, without its endings; None if it names none."
-    said = config.get("tokenizer_class")
-    return said.removesuffix("Fast").removesuffix("Tokenizer") if isinstance(said, str) else None
+    class_name = config.get("tokenizer_class")
+    return class_name.removesuffix("Fast").removesuffix("Tokenizer") if isinstance(class_name, str) else None
 
 
 def _spelling(config, name, path):
     "The spelling of a special token in a config, which is a text, an object with a content, or null."
-    said = config.get(name)
-    if isinstance(said, dict):
-        said = said.get("content")
-    if said is not None and not isinstance(said, str):
+    spelling = config.get(name)
+    if isinstance(spelling, dict):
+        spelling = spelling.get("content")
+    if spelling is not None and not isinstance(spelling, str):
         raise ValueError(
             f"{path}: {name} must be a text or an object with a content, got {str(config[name])[:60]}"
         )
-    return said or None
+    return spelling or None
 
 
 def _columns(config, kind, path):
     "The columns that a model takes."
-    said = config.get("model_input_names")
-    if said is None:
+    declared = config.get("model_input_names")
+    if declared is None:
         return None if kind is None else _COLUMNS.get(kind, ("input_ids", "attention_mask"))
-    if not isinstance(said, list) or not all(isinstance(name, str) for name in said):
-        raise ValueError(f"{path}: model_input_names must be a list of texts, got {str(said)[:60]}")
-    return tuple(said)
+    if not isinstance(declared, list) or not all(isinstance(name, str) for name in declared):
+        raise ValueError(f"{path}: model_input_names must be a list of texts, got {str(declared)[:60]}")
+    return tuple(declared)
 
 
 def _side_of(config, name, stated, default, path):
@@ -627,18 +630,18 @@ _NAMED = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_
 
 def _templates(config, path):
     "The chat templates in a config, by name."
-    said = config.get("chat_template")
-    if said is None:
+    declared = config.get("chat_template")
+    if declared is None:
         return {}
-    if isinstance(said, str):
-        return {"default": said}
-    if isinstance(said, dict):
-        said = [{"name": name, "template": source} for name, source in said.items()]
-    if not isinstance(said, list) or not all(isinstance(d, dict) for d in said):
+    if isinstance(declared, str):
+        return {"default": declared}
+    if isinstance(declared, dict):
+        declared = [{"name": name, "template": source} for name, source in declared.items()]
+    if not isinstance(declared, list) or not all(isinstance(d, dict) for d in declared):
         raise ValueError(
-            f"{path}: chat_template must be a text, or a list of objects with name and template, got {str(said)[:60]}"
+            f"{path}: chat_template must be a text, or a list of objects with name and template, got {str(declared)[:60]}"
         )
-    pairs = [(d.get("name"), d.get("template")) for d in said]
+    pairs = [(d.get("name"), d.get("template")) for d in declared]
     if wrong := [pair for pair in pairs if not all(isinstance(text, str) for text in pair)]:
         raise ValueError(
             f"{path}: chat_template must contain objects with name and template, got {str(wrong[0])[:60]}"
@@ -652,9 +655,9 @@ def template_files(
     "The chat templates in files of their own."
     folder = Path(folder)
     found = {"default": folder / "chat_template.jinja"}
-    for more in (folder / "chat_templates", folder / "additional_chat_templates"):
-        if more.is_dir() and not more.is_symlink():
-            found |= {file.stem: file for file in sorted(more.glob("*.jinja"))}
+    for subfolder in (folder / "chat_templates", folder / "additional_chat_templates"):
+        if subfolder.is_dir() and not subfolder.is_symlink():
+            found |= {file.stem: file for file in sorted(subfolder.glob("*.jinja"))}
     sources = {
         name: decode_text(read_bytes(file), source=str(file))
         for name, file in found.items()
@@ -700,12 +703,12 @@ def tokenizer_config(
 def _framed(parts, config, path):
     "Put bos and eos around texts if the config requests it and the vocabulary's file does not define it."
     known = dict(parts.model.piece2id) | {t.content: i for t, i in parts.added_tokens}
-    wanted = {
+    named = {
         name: _spelling(config, f"{name}_token", path)
         for name in ("bos", "eos")
         if config.get(f"add_{name}_token") is True
     }
-    pieces = {name: piece for name, piece in wanted.items() if piece is not None}
+    pieces = {name: piece for name, piece in named.items() if piece is not None}
     if not pieces:
         return parts
     for name, piece in pieces.items():

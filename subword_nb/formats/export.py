@@ -73,10 +73,10 @@ def _scores(m):
     "Scores with the effect of piece types that tokenizer.json does not have."
     special = {*m.control, *m.unused, *m.user_defined, *BYTE_PIECES, m.unk_piece}
     ordinary = [m.scores[i] for p, i in m.piece2id.items() if p not in special]
-    hopeless = 7 * min(ordinary, default=-1.0) - 1
-    role = dict.fromkeys(m.user_defined, 0.0) | dict.fromkeys(m.unused, hopeless)
+    lowest = 7 * min(ordinary, default=-1.0) - 1
+    role = dict.fromkeys(m.user_defined, 0.0) | dict.fromkeys(m.unused, lowest)
     if m.byte_fallback:
-        role |= dict.fromkeys(BYTE_PIECES, hopeless)
+        role |= dict.fromkeys(BYTE_PIECES, lowest)
     by_id = sorted(m.piece2id.items(), key=lambda item: item[1])
     return [min(0.0, role.get(p, m.scores[i])) for p, i in by_id]
 
@@ -93,7 +93,7 @@ def _as_unigram(m):
     return Unigram(dict(m.piece2id), _scores(m), m.unk_piece, m.byte_fallback), notes
 
 # %% ../../nbs/formats/11_export.ipynb #fcb2e31a
-def _grown(n, lengths):
+def _run_lengths(n, lengths):
     "The lengths into which a run of `n` characters is merged from the left, and the two that were merged last."
     run, last = [1] * n, None
     while True:
@@ -118,11 +118,11 @@ def _runs(m, doubtful):
         return []
     rules = []
     for n in lengths:
-        run, last = _grown(n, lengths)
+        run, last = _run_lengths(n, lengths)
         if run == [n]:
             rules.append((c * last[0], c * last[1]))
     small = BPE({c * n: n for n in (1, *lengths)}, rules)
-    exact = all(small.encode(c * n) == _grown(n, lengths)[0] for n in range(4 * lengths[0]))
+    exact = all(small.encode(c * n) == _run_lengths(n, lengths)[0] for n in range(4 * lengths[0]))
     return rules if exact else []
 
 
@@ -262,7 +262,7 @@ def _sentencepiece_to_hf(parts):
             "tokenizer.json, which would mark an end before those; save it as .model"
         )
     steps = normalizer_steps(norm)
-    post, more = _processor(parts.post_processor)
+    post, processor_notes = _processor(parts.post_processor)
     decoder = _decoder(parts.decoder) if isinstance(parts.decoder, SentencePieceDecoder) else parts.decoder
     added = list(parts.added_tokens)
     if isinstance(model, BPE) and user_defined:
@@ -272,24 +272,26 @@ def _sentencepiece_to_hf(parts):
         pre = Metaspace("▁", "first" if norm.add_dummy_prefix else "never", split=False)
     else:
         pre = _pre_tokenizer(parts.model, norm)
-    whole = None
+    normalizer = None
     if len(steps) > 1:
-        whole = normalizers.Sequence(tuple(steps))
+        normalizer = normalizers.Sequence(tuple(steps))
     elif steps:
-        whole = steps[0]
+        normalizer = steps[0]
     added.sort(key=lambda pair: pair[1])
-    new = Parts(model, pre, decoder, tuple(added), post, whole, parts.truncation, parts.padding)
-    return Translated(parts_from_dict(parts_to_dict(new)), [*_sentencepiece_notes(parts), *notes, *more])
+    new = Parts(model, pre, decoder, tuple(added), post, normalizer, parts.truncation, parts.padding)
+    return Translated(
+        parts_from_dict(parts_to_dict(new)), [*_sentencepiece_notes(parts), *notes, *processor_notes]
+    )
 
 # %% ../../nbs/formats/11_export.ipynb #31fef476
-def _plain(parts, kept, why):
+def _plain(parts, expressible, why):
     "Parts without those that a format cannot store, and a note for each."
     notes = [
         f"{name.replace('_', ' ')} is left out, {why}: {getattr(parts, name)!r}"
         for name in Parts._fields
-        if name not in (*kept, "source", "allowed_special") and getattr(parts, name) not in (None, ())
+        if name not in (*expressible, "source", "allowed_special") and getattr(parts, name) not in (None, ())
     ]
-    dropped = [p for p in ("post_processor", "truncation", "padding", "normalizer") if p not in kept]
+    dropped = [p for p in ("post_processor", "truncation", "padding", "normalizer") if p not in expressible]
     return parts._replace(**dict.fromkeys(dropped)), notes
 
 
@@ -300,7 +302,7 @@ def _to_hf(parts):
 
     if isinstance(parts.model, NmtBPE):
         parts = bpe_from_nmt(parts)
-    parts, notes = _one_each(parts)
+    parts, notes = _one_spelling_per_id(parts)
     # options of training; others that a file contained are not ours
     own_source = parts.source if isinstance(parts.source, dict) else None
     if isinstance(parts.model, (BoundlessBPE, Pieces, RefinedBPE)):
@@ -310,7 +312,7 @@ def _to_hf(parts):
     return Translated(_numbered(parts)._replace(source=own_source), notes)
 
 
-def _one_each(parts):
+def _one_spelling_per_id(parts):
     "Without a second spelling of an id: o200k_harmony reserves an id that has a name already."
     # a descriptive name comes first
     named_first = sorted(parts.added_tokens, key=lambda pair: "reserved" in pair[0].content)
@@ -597,7 +599,7 @@ def _says(folder, parts):
 
 def _config_dict(config):
     "A config as tokenizer_config.json has it, without the chat templates."
-    said = {
+    settings = {
         "pad_token": config.pad_piece,
         "padding_side": config.padding_side,
         "truncation_side": config.truncation_side,
@@ -606,9 +608,9 @@ def _config_dict(config):
         "tokenizer_class": "CLIPTokenizer" if config.word_end else None,
     }
     if config.clean_up:
-        said["clean_up_tokenization_spaces"] = True
-        said["clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"] = True
-    return {k: v for k, v in said.items() if v is not None} | dict(config.special_tokens)
+        settings["clean_up_tokenization_spaces"] = True
+        settings["clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output"] = True
+    return {k: v for k, v in settings.items() if v is not None} | dict(config.special_tokens)
 
 
 def _write_config(folder, config):
@@ -670,12 +672,12 @@ def write_file(
         )
     found = translate(parts, kind)
     place = place_of(path, kind)
-    more = {} if base is None else {"base": base}
+    options = {} if base is None else {"base": base}
     if not names_folder(path):
-        written = Path(_writer(kind)(found.parts, place, **more))
+        written = Path(_writer(kind)(found.parts, place, **options))
         return Written(written, [*found.notes, *_config_notes(parts.config)])
     _make_folder(path)
-    written = Path(_writer(kind)(found.parts, place, **more))
+    written = Path(_writer(kind)(found.parts, place, **options))
     if parts.config is not None and not _says(path, parts):
         _write_config(Path(path), parts.config)
     return Written(written, found.notes)

@@ -333,13 +333,13 @@ def _id(metadata, name, vocabulary, default=None):
 # %% ../../nbs/formats/08_gguf.ipynb #7d2d78c5
 def _around(metadata, vocabulary, add_bos, add_eos, bos=None, eos=None):
     "The post-processor that puts bos and eos around each text; None if neither is requested."
-    wanted = {
+    flags = {
         name: _get(metadata, f"add_{name}_token", bool, default)
         for name, default in (("bos", add_bos), ("eos", add_eos))
     }
     steps = {}
     for name, default in (("bos", bos), ("eos", eos)):
-        if not wanted[name]:
+        if not flags[name]:
             continue
         i = _id(metadata, name, vocabulary, default)
         if i is None:
@@ -786,11 +786,11 @@ def gguf_pre_name(
     ignore_merges: bool | None = None,  # Is a pretoken that is a piece taken whole? None: it does not matter
 ) -> str:  # A value of `tokenizer.ggml.pre`; a ValueError if no name means this
     "The name of a way to split text."
-    wanted = _split_steps(pre_tokenizer)
+    steps = _split_steps(pre_tokenizer)
     for name in _MEANING:
         if ignore_merges is not None and ignore_merges != (name in _IGNORES_MERGES):
             continue
-        if _split_steps(gguf_pre_tokenizer(name)) == wanted:
+        if _split_steps(gguf_pre_tokenizer(name)) == steps:
             return name
     raise ValueError(
         f"the pre-tokenizer must be one that tokenizer.ggml.pre has a name for, got {pre_tokenizer!r}"
@@ -980,10 +980,10 @@ def gguf_vocabulary(
     else:
         keys, notes = _sentencepiece_keys(parts)
     ids = {**parts.model.piece2id, **{t.content: i for t, i in parts.added_tokens}}
-    common, more = _common_keys(parts, ids)
+    common, common_notes = _common_keys(parts, ids)
     if keys["model"] == "bert" and "cls_token_id" in keys:
-        more, common = (
-            [n for n in more if "around texts" not in n],
+        common_notes, common = (
+            [n for n in common_notes if "around texts" not in n],
             {k: v for k, v in common.items() if "add_" not in k},
         )
     metadata = {**common, **{f"tokenizer.ggml.{name}": value for name, value in keys.items()}}
@@ -994,7 +994,7 @@ def gguf_vocabulary(
             f"every piece must be readable from a GGUF file, got {wrong[0]!r}, which would be read as another; "
             "save tokenizer.json instead"
         )
-    return GGUFVocabulary(metadata, [*notes, *more])
+    return GGUFVocabulary(metadata, [*notes, *common_notes])
 
 # %% ../../nbs/formats/08_gguf.ipynb #6b405a91
 def _pack(order, value):
@@ -1092,18 +1092,18 @@ def write_gguf(
 
 def _copy_with(file, found, new, n_tokens, out):
     "Write a file with other keys of the tokenizer."
-    order, kept = found.order, []
+    order, entries = found.order, []
     for key, begin, end in found.pairs:
         if key.endswith(".vocab_size") and not key.startswith("tokenizer."):
-            kept.append(_pack_string(order, key) + _pack(order, n_tokens))
+            entries.append(_pack_string(order, key) + _pack(order, n_tokens))
         elif not _is_of_tokenizer(key, new):
             file.seek(begin)
-            kept.append(file.read(end - begin))
-    mine = [_pack_string(order, key) + _pack(order, value) for key, value in new.items()]
+            entries.append(file.read(end - begin))
+    new_entries = [_pack_string(order, key) + _pack(order, value) for key, value in new.items()]
     n_tensors, begin, end = found.tensors
-    out.write(b"GGUF" + struct.pack(f"{order}IQQ", found.version, n_tensors, len(kept) + len(mine)))
+    out.write(b"GGUF" + struct.pack(f"{order}IQQ", found.version, n_tensors, len(entries) + len(new_entries)))
     size = 24
-    for data in (*kept, *mine):
+    for data in (*entries, *new_entries):
         out.write(data)
         size += len(data)
     file.seek(begin)

@@ -59,14 +59,14 @@ _FILE_ENDINGS = (
 )
 
 # %% ../../nbs/formats/09_hub.ipynb #9818f941
-def _other_folders(*kept):
+def _other_folders(*folders):
     "Patterns for the files in all folders but these, and for those in folders below them."
     # of printable ASCII all but the backslash, which the library reads as a slash in patterns
     patterns = ["*[!]-~ -[]*"]
-    for start in sorted({folder[:i] for folder in kept for i in range(len(folder))}):
-        letters = {folder[len(start)] for folder in kept if folder.startswith(start)}
+    for start in sorted({folder[:i] for folder in folders for i in range(len(folder))}):
+        letters = {folder[len(start)] for folder in folders if folder.startswith(start)}
         patterns += [f"{start}/*", f"{start}[!{''.join(sorted(letters))}]*/*"]
-    return patterns + [f"{folder}{more}" for folder in kept for more in ("/*/*", "[!/]*/*")]
+    return patterns + [f"{folder}{ending}" for folder in folders for ending in ("/*/*", "[!/]*/*")]
 
 # %% ../../nbs/formats/09_hub.ipynb #3798a78c
 def looks_like_repo(
@@ -94,10 +94,10 @@ def _huggingface_hub():
     return huggingface_hub
 
 
-def _offline(asked):
+def _offline(requested):
     "Whether the network must not be used."
-    if asked is not None:
-        return asked
+    if requested is not None:
+        return requested
     return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
 
 # %% ../../nbs/formats/09_hub.ipynb #5edb78fa

@@ -278,7 +278,7 @@ _NO_SPACE = bytes({*range(256)} - {*b" \n"})
 def _read_merges(merges, path):
     "Merge rules as (place in the file, pair), from pairs or from strings with one space."
     old, rules = bool(merges) and isinstance(merges[0], str), []
-    wanted = '"a b", like the first' if old else '["a", "b"]'
+    syntax = '"a b", like the first' if old else '["a", "b"]'
     for i, m in enumerate(merges):
         if old and isinstance(m, str) and m.startswith("#version"):
             continue
@@ -288,7 +288,7 @@ def _read_merges(merges, path):
         elif not old and isinstance(m, list):
             pair = tuple(m)
         if len(pair) != 2 or not all(isinstance(p, str) for p in pair):
-            raise ValueError(f"{path}[{i}] must be two pieces, as {wanted}, got {str(m)[:60]!r}")
+            raise ValueError(f"{path}[{i}] must be two pieces, as {syntax}, got {str(m)[:60]!r}")
         rules.append((i, pair))
     return rules
 
@@ -309,8 +309,8 @@ def _usual_merges(merges):
     return Rules(text)
 
 
-def _lacking_merge(rules, vocab, prefix, path):
-    "Raise an error for the first rule that needs a missing piece."
+def _missing_piece_error(rules, vocab, prefix, path):
+    "An error for the first rule that needs a missing piece; None if there is none."
     for i, (a, b) in rules:
         for piece in (a, b, join_pair(a, b, prefix=prefix)):
             if piece not in vocab:
@@ -343,7 +343,7 @@ def _read_bpe(d, path):
     except ValueError as e:
         merges = _read_merges(d["merges"], f"{path}.merges")
         prefix = options["continuing_subword_prefix"]
-        raise (_lacking_merge(merges, vocab, prefix, f"{path}.merges") or e) from None
+        raise (_missing_piece_error(merges, vocab, prefix, f"{path}.merges") or e) from None
 
 
 def _piece_or_none(piece, vocab):
@@ -550,7 +550,7 @@ def _check_numbers(parts):
             )
 
 # %% ../../nbs/formats/00_huggingface.ipynb #cb987ae7
-def _half(text):
+def _surrogate_half(text):
     "The first half of a surrogate pair in a text, or None."
     found = re.search("[\ud800-\udfff]", text)
     return found[0] if found else None
@@ -569,7 +569,7 @@ def write_hf(
     if scored:
         before, _, after = text.rpartition('"vocab": []')
         text = before + '"vocab": [\n   ' + ",\n   ".join(map(_scored_line, scored)) + "\n  ]" + after
-    if half := _half(text):
+    if half := _surrogate_half(text):
         raise ValueError(
             "pieces and options must be text that a file can hold, "
             f"got half of a surrogate pair, U+{ord(half):04X}; leave it out"
@@ -704,7 +704,7 @@ def _refuse_doubts(found, path):
             raise ValueError(
                 f"{path}{place and ': '}{place} must have each key once, got {value.key!r} twice; keep one of them"
             )
-        if isinstance(value, str) and (half := _half(value)):
+        if isinstance(value, str) and (half := _surrogate_half(value)):
             raise ValueError(
                 f"{path}{place and ': '}{place} must be text, got half of a surrogate pair, U+{ord(half):04X}; "
                 "the file may be damaged"

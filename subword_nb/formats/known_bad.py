@@ -62,14 +62,14 @@ def _has_wrong_pattern(parts):
 # %% ../../nbs/formats/12_known_bad.ipynb #9fac25c3
 def _unreached_piece(model):
     "A piece that merging does not produce from its own spelling; None if there is none."
-    made = _made(model)
+    made = _merge_results(model)
     for piece in sorted(model.piece2id, key=lambda piece: (piece in made, -len(piece))):
         if model.encode(piece) != [model.piece2id[piece]]:
             return piece
     return None
 
 
-def _made(model):
+def _merge_results(model):
     "The pieces that some rule makes."
     return {first + second.removeprefix(model.continuing_subword_prefix) for first, second in model.merges}
 
@@ -93,7 +93,7 @@ def _pieces_without_rule(parts):
     usual, n_bytes = max(10, size // 100), len(CHAR2BYTE)
     if size - n_rules - n_bytes <= usual:
         return []  # a quick check: almost as many rules as longer pieces
-    made, added = _made(model), {token.content for token, _ in parts.added_tokens}
+    made, added = _merge_results(model), {token.content for token, _ in parts.added_tokens}
     start = len(model.end_of_word_suffix) + 1
     found = [
         piece
@@ -161,13 +161,13 @@ def known_defects(
     folder: str | os.PathLike | None = None,
 ) -> Iterator[Defect]:  # The defects found
     "The known defects of a tokenizer."
-    mend = "or use Tokenizer(**repaired(tok.parts)._asdict()) of subword_nb.formats.known_bad"
+    repair_hint = "or use Tokenizer(**repaired(tok.parts)._asdict()) of subword_nb.formats.known_bad"
     if _has_wrong_pattern(parts):
         yield Defect(
             "mistral-pattern",
             "the vocabulary is that of Mistral's Tekken, and text is split by the pattern of Llama 3: words with "
             "vowel signs or combining accents (Hindi, Thai), and quoted words that begin a line, get other ids than in training",
-            f"take tokenizer.json of a newer revision of the model, {mend}",
+            f"take tokenizer.json of a newer revision of the model, {repair_hint}",
         )
     if _is_llama3_without_merges(parts):
         piece = _unreached_piece(parts.model)
@@ -177,7 +177,7 @@ def known_defects(
                 "llama3-merges",
                 "the vocabulary is that of Llama 3, and ignore_merges is not set: whole words are merged from bytes, "
                 f"so that {piece!r} gets {len(ids)} ids instead of its own, {parts.model.piece2id[piece]}",
-                f'set "ignore_merges": true in the model of tokenizer.json, {mend}',
+                f'set "ignore_merges": true in the model of tokenizer.json, {repair_hint}',
             )
     elif pieces := _pieces_without_rule(parts):
         yield Defect(

@@ -398,38 +398,38 @@ def merge_rounds(
 ) -> tuple[list[Merge], list[Symbol]]:  # The merges in their order; the symbols that are left
     "Merge the pair of lowest rank wherever it occurs, again and again; record every merge."
     symbols, steps = list(symbols), []
-    standing = list(range(len(symbols)))
+    remaining = list(range(len(symbols)))
 
     def rank_at(k):
         if k < 0:
             return None
-        return ranks.get(tuple(symbols[i].piece for i in standing[k : k + 2]))
+        return ranks.get(tuple(symbols[i].piece for i in remaining[k : k + 2]))
 
     heap = []
 
     def push(k):
         rank = rank_at(k)
         if rank is not None:
-            heapq.heappush(heap, (rank, standing[k]))
+            heapq.heappush(heap, (rank, remaining[k]))
 
-    for k in range(len(standing)):
+    for k in range(len(remaining)):
         push(k)
     while heap:
         best, made = heap[0][0], []
         while heap and heap[0][0] == best:
             i = heapq.heappop(heap)[1]
-            k = bisect_left(standing, i)
-            if standing[k : k + 1] != [i] or rank_at(k) != best:
+            k = bisect_left(remaining, i)
+            if remaining[k : k + 1] != [i] or rank_at(k) != best:
                 continue
-            a, b = symbols[i], symbols[standing.pop(k + 1)]
+            a, b = symbols[i], symbols[remaining.pop(k + 1)]
             symbols[i] = Symbol(-1, a.piece + b.piece, a.start, b.end)
             steps.append(Merge(best, a.piece, b.piece, a.piece + b.piece, k, a.start, b.end))
             made.append(i)
         for i in made:
-            k = bisect_left(standing, i)
+            k = bisect_left(remaining, i)
             push(k - 1)
             push(k)
-    return steps, [symbols[i] for i in standing]
+    return steps, [symbols[i] for i in remaining]
 
 # %% ../../nbs/formats/07_subword_nmt.ipynb #9cab243f
 def explain_nmt(
@@ -438,12 +438,12 @@ def explain_nmt(
 ) -> BPEReason:  # Its pieces are those of the model's tokens
     "Every merge of a word by subword-nmt's rules."
     ranks = {pair: rank for rank, pair in reversed([*enumerate(model.merges)])}
-    first, steps, left = [], [], []
+    first, steps, final = [], [], []
     at = 0
     for part in isolate(pretoken, model.glossaries) if pretoken else []:
         start, at = at, at + len(part)
-        whole = len(part) == 1 or model._kept and model._kept.match(part)
-        if whole:
+        is_single = len(part) == 1 or model._kept and model._kept.match(part)
+        if is_single:
             symbols = [Symbol(-1, part, start, at)]
         else:
             symbols = [Symbol(-1, c, start + i, start + i + 1) for i, c in enumerate(part)]
@@ -451,20 +451,20 @@ def explain_nmt(
                 symbols.append(Symbol(-1, "</w>", at, at))
             else:
                 symbols[-1] = symbols[-1]._replace(piece=symbols[-1].piece + "</w>")
-        more, rest = merge_rounds(symbols, ranks)
-        steps += [m._replace(at=m.at + len(left)) for m in more]
+        new_steps, rest = merge_rounds(symbols, ranks)
+        steps += [m._replace(at=m.at + len(final)) for m in new_steps]
         first += symbols
-        left += rest
-    tokens, said = model.tokens(pretoken), []
-    kept = [s.piece for s in first if s.end - s.start > 1]
-    if kept:
-        said.append(f"kept whole by a glossary: {', '.join(map(printable, kept))}")
-    if len(tokens) > sum(s.start < s.end for s in left):
-        said.append("pieces that the vocabulary lacks are split again")
+        final += rest
+    tokens, notes = model.tokens(pretoken), []
+    protected = [s.piece for s in first if s.end - s.start > 1]
+    if protected:
+        notes.append(f"kept whole by a glossary: {', '.join(map(printable, protected))}")
+    if len(tokens) > sum(s.start < s.end for s in final):
+        notes.append("pieces that the vocabulary lacks are split again")
     unknown = [pretoken[t.start : t.end] for t in tokens if t.piece not in model.piece2id]
     if unknown:
-        said.append(f"unknown: {', '.join(map(printable, unknown))}")
-    return BPEReason(first, steps, [t.piece for t in tokens], "; ".join(said) or None)
+        notes.append(f"unknown: {', '.join(map(printable, unknown))}")
+    return BPEReason(first, steps, [t.piece for t in tokens], "; ".join(notes) or None)
 
 # %% ../../nbs/formats/07_subword_nmt.ipynb #6f5efc9a
 @dataclass(frozen=True)

@@ -468,7 +468,7 @@ def looks_like_ranks(
     return None not in found and all(a[1] < b[1] for a, b in pairwise(found))
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #89b06f76
-def _given(name, address, digest, path):
+def _file_from(name, address, digest, path):
     "The file of an encoding, from a path or a folder that the caller names."
     place, file = Path(path), address.rpartition("/")[2]
     if place.is_dir():
@@ -489,16 +489,16 @@ def _place(address, cache_dir):
     import tempfile
 
     candidates = (cache_dir, os.environ.get("TIKTOKEN_CACHE_DIR"), os.environ.get("DATA_GYM_CACHE_DIR"))
-    said = next((folder for folder in candidates if folder is not None), None)
+    chosen = next((folder for folder in candidates if folder is not None), None)
     name = hashlib.sha1(address.encode()).hexdigest()
-    if said is None:
+    if chosen is None:
         return Path(tempfile.gettempdir()) / "data-gym-cache" / name, False
-    return Path(said) / name if str(said) else None, True
+    return Path(chosen) / name if str(chosen) else None, True
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #3eb0ceec
 def _fetched(name, address, digest, cache_dir, download):
     "One file of an encoding, from tiktoken's cache or from where it is published."
-    place, said = _place(address, cache_dir)
+    place, is_chosen = _place(address, cache_dir)
     if place and place.is_file():
         data = place.read_bytes()
         if _digest(data) == digest:
@@ -531,7 +531,7 @@ def _fetched(name, address, digest, cache_dir, download):
 
             write_atomically(place, data)
     except OSError:
-        if said:
+        if is_chosen:
             raise  # the default folder need not be writable
     return data
 
@@ -555,7 +555,7 @@ def published_ranks(
     if path is None:
         data = _fetched(name, address, digest, cache_dir, download)
     else:
-        data = _given(name, address, digest, path)
+        data = _file_from(name, address, digest, path)
     return _gpt2_ranks(data) if address.endswith("vocab.bpe") else _fields(data.split())
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #bd7fdee4
@@ -619,7 +619,7 @@ def _check_table(ranks, special, label):
             f"{label} must have a rank for each of the 256 bytes, got none for {len(missing)}, such as "
             f"0x{missing[0]:02x}, so that some texts could not be encoded; pass another file"
         )
-    taken, top = {*ranks.values(), *special.values()}, max(ranks.values())
+    used, top = {*ranks.values(), *special.values()}, max(ranks.values())
     if top > 16 * len(ranks) + 2**20:
         raise ValueError(
             f"{label} must have ranks without large gaps, got {top} as the highest of {len(ranks)}; pass another file"
@@ -627,7 +627,7 @@ def _check_table(ranks, special, label):
     # a short loop: there are as many ids as tokens
     gap = None
     if len(ranks) <= top:
-        gap = next((i for i in range(top) if i not in taken), None)
+        gap = next((i for i in range(top) if i not in used), None)
     if gap is not None:
         warnings.warn(
             f"{label} has no token for some ranks up to {top}, such as {gap}: no text has these ids, as in tiktoken; "
@@ -709,7 +709,7 @@ def _identified(data, label, encoding, pattern):
     return known, published
 
 
-def _own_special(published, encoding):
+def _default_special(published, encoding):
     "The special tokens that a file is read with by default: a file of several encodings has none."
     has_special = published and (encoding or "://" in published.files[0][0])
     return published.special_tokens if has_special else {}
@@ -718,7 +718,7 @@ def _own_special(published, encoding):
 def _as_published(data, label, encoding, name):
     "The tokenizer of a published file."
     known, published = _identified(data, label, encoding, None)
-    special, name = _own_special(published, encoding), name or encoding or known
+    special, name = _default_special(published, encoding), name or encoding or known
     if known == "gpt2":
         return _parts(read_ranks(data, name=label), published.pattern, special, name, label)
     source = _source_of(published.pattern)
@@ -736,7 +736,7 @@ def read_tiktoken(
     name: str | None = None,  # What to call it; None: the encoding's name, or the file's
 ) -> Parts:  # The parts of the tokenizer
     "Read a tokenizer from a rank file; files of published encodings are known by their hash."
-    held = isinstance(path, (bytes, bytearray, memoryview))
+    in_memory = isinstance(path, (bytes, bytearray, memoryview))
     if isinstance(path, (bytes, bytearray, memoryview)):
         data, label = bytes(path), "the rank file"
     else:
@@ -746,11 +746,11 @@ def read_tiktoken(
         return prepared("published ranks", content, lambda: _as_published(data, label, encoding, name))
     known, published = _identified(data, label, encoding, pattern)
     if special_tokens is None:
-        special_tokens = _own_special(published, encoding)
+        special_tokens = _default_special(published, encoding)
     ranks = _fields(data.split()) if known and known != "gpt2" else read_ranks(data, name=label)
     if pattern is None:
         pattern = published.pattern
-    name = name or encoding or known or (None if held else Path(label).stem)
+    name = name or encoding or known or (None if in_memory else Path(label).stem)
     return _parts(ranks, pattern, special_tokens, name, label)
 
 
@@ -766,13 +766,13 @@ def read_encoding(
 # %% ../../nbs/formats/01_tiktoken.ipynb #c2df248d
 def _split_source(split):
     "The pattern whose matches are the pieces that a Split makes."
-    given, dialect = split.pattern, split.dialect
-    if not isinstance(given, str):
-        source = given.get("Regex")
-    elif given in PATTERNS:
-        source, dialect = PATTERNS[given], "rust"
+    pattern, dialect = split.pattern, split.dialect
+    if not isinstance(pattern, str):
+        source = pattern.get("Regex")
+    elif pattern in PATTERNS:
+        source, dialect = PATTERNS[pattern], "rust"
     else:
-        source = given
+        source = pattern
     if source is None:
         raise ValueError(
             f"a split must have a regular expression for tiktoken, got {split!r}; write its text as one"
@@ -785,7 +785,7 @@ def _split_source(split):
     if split.behavior == "removed" and split.invert:
         return source
     covering = [name for name in PATTERNS if not name.startswith("whitespace")]
-    if split.behavior == "isolated" and given in covering:
+    if split.behavior == "isolated" and pattern in covering:
         return source
     if split.behavior != "isolated":
         raise ValueError(
@@ -849,7 +849,7 @@ def _ranks_of(model, special):
 def _check_rules(model, ranks, special):
     "Raise an error for merge rules that differ from those of the ranks."
     rules = {pair: k for k, pair in enumerate(map(tuple, model.merges))}
-    merges, whole = merges_from_ranks(ranks)
+    merges, unmerged = merges_from_ranks(ranks)
     before = -1
     if made := next((a + b for a, b in rules if a + b in special), None):
         raise ValueError(
@@ -868,10 +868,10 @@ def _check_rules(model, ranks, special):
                 f"got {pair[0]!r} {pair[1]!r} before one whose piece has a lower id; save as tokenizer.json"
             )
         before = rules[pair]
-    if whole and not model.ignore_merges:
+    if unmerged and not model.ignore_merges:
         raise ValueError(
             "every piece must be made by merges for tiktoken, which finds whole pretokens, "
-            f"got {to_visible(whole[0])!r}, which this model (ignore_merges=False) does not find; save as tokenizer.json"
+            f"got {to_visible(unmerged[0])!r}, which this model (ignore_merges=False) does not find; save as tokenizer.json"
         )
 
 
@@ -1077,7 +1077,7 @@ def encode_single_token(
     )
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #c2c9d46f
-def _bare(model, data):
+def _ids_of_bytes(model, data):
     "The ids of bytes that are not text: merged as one pretoken."
     return bpe_encode([model.piece2id[c] for c in to_visible(data)], model.table)
 
@@ -1107,7 +1107,7 @@ def _ids_of(tok, model, data):
     try:
         return encode_ordinary(tok, data.decode("utf-8"))
     except UnicodeDecodeError:
-        return _bare(model, data)
+        return _ids_of_bytes(model, data)
 
 # %% ../../nbs/formats/01_tiktoken.ipynb #be5f0468
 def _completions(tok, data):
@@ -1132,7 +1132,7 @@ def _completions(tok, data):
         and any(a <= ord(last) < b for a, b in code_point_ranges("White_Space"))
     ):
         found.add(
-            (*_bare(model, data[:-size]), *_bare(model, data[-size:]))
+            (*_ids_of_bytes(model, data[:-size]), *_ids_of_bytes(model, data[-size:]))
         )  # \s+(?!\S) may still split there
     return found
 

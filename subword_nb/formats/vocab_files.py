@@ -252,12 +252,12 @@ def _minbpe_pieces(lines, first, name):
     return pieces, merges
 
 # %% ../../nbs/formats/03_vocab_files.ipynb #7aa4af34
-def _highest_id(taken):
+def _highest_id(n_pieces):
     "The highest id that a special token may have after this number of pieces."
-    return 16 * taken + 2**20
+    return 16 * n_pieces + 2**20
 
 
-def _minbpe_special(lines, taken, name):
+def _minbpe_special(lines, n_pieces, name):
     "Special tokens and their ids."
     special = {}
     for n, line in enumerate(lines, 4):
@@ -271,13 +271,13 @@ def _minbpe_special(lines, taken, name):
             raise ValueError(
                 f"{name} must list a special token once, got {content!r} again in line {n}; keep one of the lines"
             )
-        if i < taken or i in special.values():
+        if i < n_pieces or i in special.values():
             raise ValueError(
-                f"{name}, line {n} must give {content!r} an id that is free, from {taken}, got {i}"
+                f"{name}, line {n} must give {content!r} an id that is free, from {n_pieces}, got {i}"
             )
-        if i > _highest_id(taken):
+        if i > _highest_id(n_pieces):
             raise ValueError(
-                f"{name}, line {n} must give {content!r} an id close to the {taken} pieces, got {i}; give it a lower id"
+                f"{name}, line {n} must give {content!r} an id close to the {n_pieces} pieces, got {i}; give it a lower id"
             )
         if before := [t for t in special if content.startswith(t)]:
             raise ValueError(
@@ -449,14 +449,14 @@ def _minbpe_ids(parts, renumber):
     return ids, added
 
 
-def _free_ids(added, taken):
+def _free_ids(added, n_pieces):
     "Ids of special tokens: their own where no piece has them, else the next ones that are free."
     owner = {}
     for content, i in added.items():
-        if taken <= i <= _highest_id(taken):
+        if n_pieces <= i <= _highest_id(n_pieces):
             owner.setdefault(i, content)
     ids = {content: i for i, content in owner.items()}
-    free = (i for i in count(taken) if i not in owner)
+    free = (i for i in count(n_pieces) if i not in owner)
     for content in sorted(added, key=added.get):
         if content not in ids:
             ids[content] = next(free)

@@ -50,21 +50,21 @@ def wordpiece_trials(
     "The trials of greedy longest match, none longer than the longest piece."
     prefix = model.continuing_subword_prefix
     longest, tree = model._longest, model._piece_trie
-    kept, pieces = [], []
+    recorded, pieces = [], []
     n = start = 0
     while start < len(pretoken):
         first = min(len(pretoken), start + longest[start > 0])
         end, piece = _longest_match(tree, pretoken, start)
         for tried in range(first, max(end, start + 1) - 1, -1):
-            if len(kept) == limit:
+            if len(recorded) == limit:
                 break
-            kept.append(Trial(start, tried, prefix * (start > 0) + pretoken[start:tried], tried == end))
+            recorded.append(Trial(start, tried, prefix * (start > 0) + pretoken[start:tried], tried == end))
         n += first - max(end, start + 1) + 1
         if not piece:
             break
         pieces.append(piece)
         start = end
-    return kept, n, pieces, start
+    return recorded, n, pieces, start
 
 
 def _longest_match(tree, pretoken, start):
@@ -109,18 +109,20 @@ def wordpiece_links(
         return node != 1  # the word has ended
 
     steps = []
-    node = given = 0
+    node = consumed = 0
     marked = False
     for at, char in enumerate([*pretoken, ""] if pretoken else []):
         while is_stuck(node, char):
-            source = prefix * marked + pretoken[given:at]
+            source = prefix * marked + pretoken[consumed:at]
             pops = failure_pops(trie, node)
             node = trie.links[node]
             if pops:
                 marks = len(pops) if marked else len(pops) - 1
-                given += sum(map(len, pops)) - len(prefix) * marks
+                consumed += sum(map(len, pops)) - len(prefix) * marks
                 marked = True
-            steps.append(LinkStep(at, char, source, pops, prefix + pretoken[given:at] if node >= 0 else ""))
+            steps.append(
+                LinkStep(at, char, source, pops, prefix + pretoken[consumed:at] if node >= 0 else "")
+            )
             if node < 0:
                 return steps
         if char:

@@ -226,7 +226,7 @@ def _cut(s, q):
 
 
 @kernel
-def _take_out(s, q):
+def _remove_pair(s, q):
     "Take pair q out of the heap of its keeper."
     k, below = s.pair[q, KEEPER], _meld_children(s, q)
     if s.piece[k, TOP] == q:
@@ -283,7 +283,7 @@ def _file(s, q):
     s.counter[WORK] += 1
     if n < s.counter[MIN_FREQUENCY] or s.piece[k, SIZE] + s.piece[g, SIZE] > s.counter[MAX_LENGTH]:
         if filed:
-            _take_out(s, q)
+            _remove_pair(s, q)
     else:
         moved = s.counter[TIE] == _BY_PLACE and first != s.pair[q, FILED]
         if filed:
@@ -291,7 +291,7 @@ def _file(s, q):
                 return
             c = _compare(n, f, 1, s.pair[q, ABOVE], s.pair[q, BELOW], 1)
             if c < 0 or (c == 0 and moved):
-                _take_out(s, q)
+                _remove_pair(s, q)
             elif q != top:
                 _cut(s, q)
         s.pair[q, ABOVE] = n
@@ -403,7 +403,7 @@ def _arrive(s, w, i, a, b):
 
 # %% ../../nbs/wordpiece/01_train_kernels.ipynb #e0c122f8
 @kernel
-def _leave(s, w, i):
+def _forget_place(s, w, i):
     "The pair at place i no longer occurs there."
     q = w.place[i, PAIR]
     p, later = w.place[i, EARLIER], w.place[i, LATER]
@@ -430,10 +430,10 @@ def _merge_at(s, w, i, new):
     if w.place[i - 1, SYMBOL] >= 0:
         left = i - w.place[i - 1, SPAN]
     if left >= 0:
-        _leave(s, w, left)
-    _leave(s, w, i)
+        _forget_place(s, w, left)
+    _forget_place(s, w, i)
     if w.place[k, SYMBOL] >= 0:
-        _leave(s, w, j)
+        _forget_place(s, w, j)
     w.place[i, SYMBOL] = new
     w.place[i, SPAN] = k - i
     w.place[k - 1, SPAN] = k - i

@@ -67,9 +67,9 @@ def corpus_symbols(
         found = {chr(c): int(seen[c]) for c in np.flatnonzero(seen)}
         known = choose_alphabet(found, initial=initial, limit=limit)
         stays = np.isin(char, [ord(c) for c in known if len(c) == 1])
-        kept = np.concatenate([[0], np.cumsum(stays)])
+        positions = np.concatenate([[0], np.cumsum(stays)])
         code = code[stays]
-        length = kept[ends] - kept[ends - length]
+        length = positions[ends] - positions[ends - length]
     table = np.zeros(int(code.max(initial=0)) + 1, np.int32)
     table[code] = 1
     codes = np.flatnonzero(table)
