@@ -73,9 +73,9 @@ class LongEncoding(Encoding):
         _arrays: LazyArrays
         _spell: Makes[[], list[str]]
 
-    def __new__(cls, *given, **named):
-        if given or named:  # `replace` makes an ordinary one
-            return Encoding(*given, **named)
+    def __new__(cls, *args, **named):
+        if args or named:  # `replace` makes an ordinary one
+            return Encoding(*args, **named)
         return super().__new__(cls)
 
     def __init__(self):
@@ -168,9 +168,11 @@ class _Run:
             at = gather_tokens(self.numbers, at, end, *tables, self.ids, self.offsets, self.state)
             if at == end:
                 break
-            n, left = int(self.state[0]), len(self.numbers) - at
-            more = n * left // max(1, at)  # if the spans that are left have as many tokens as those so far
-            self._reserve(n + more + more // 8 + int(self.places.info[self.numbers[at], 1]) + 64)
+            n, n_remaining = int(self.state[0]), len(self.numbers) - at
+            estimate = (
+                n * n_remaining // max(1, at)
+            )  # if the spans that are left have as many tokens as those so far
+            self._reserve(n + estimate + estimate // 8 + int(self.places.info[self.numbers[at], 1]) + 64)
         self.segments.append(range(first, end))
         return int(self.state[1]), int(self.state[2])
 
@@ -250,12 +252,12 @@ def _find_others(numbers, sizes, lengths, ids, rows, info, span_bytes, found, st
     o, j, char, k = state[0], state[1], 0, 0
     for i in range(len(numbers)):
         s, n = numbers[i], 0
-        left = span_bytes[s]
-        while left > 0 and j < len(sizes):
+        remaining = span_bytes[s]
+        while remaining > 0 and j < len(sizes):
             n += sizes[j]
-            left -= lengths[j]
+            remaining -= lengths[j]
             j += 1
-        if left != 0:
+        if remaining != 0:
             return -1
         same = n == info[s, 1]
         if same:
@@ -310,14 +312,14 @@ def _as_encoded(places, bulk, work, numbers, ends):
     sizes, lengths = sizes[inside], lengths[inside]
     parts = zip(work.texts, work.opens, pairwise([0, *ends]), strict=True)
     state = np.zeros(2, np.int64)
-    for part, opens, (a, b) in parts:
+    for part, is_start, (a, b) in parts:
         found = np.empty((b - a, 4), np.int64)
         known = places.rows, places.info, places.sizes
         k = _find_others(numbers[a:b], sizes, lengths, ids, *known, found, state)
         if k < 0 or state[0] > len(ids):
             raise Unsure  # a span is too long for the table
         if bulk.spans.dummy_prefix:
-            part = bulk.spans.dummy_prefix(part[:4].encode(), opens).decode() + part
+            part = bulk.spans.dummy_prefix(part[:4].encode(), is_start).decode() + part
         for i, o, n, char in found[:k].tolist():
             number = int(numbers[a + i])
             span = part[char : char + int(places.info[number, 2])]
@@ -414,17 +416,17 @@ def _numbered(places, bulk, work):
     return numbers, ends
 
 
-def _placed(places, bulk, texts, items, before=0):
+def _tokens_of_texts(places, bulk, texts, items, before=0):
     "The tokens of texts one after the other, after this number of special ones; a slice for each text, None if unsure."
     from subword_nb.bulk.span_places import Unsure
 
-    parts, opens = [], []
+    parts, is_start = [], []
     for text, row in zip(texts, items, strict=True):
         for a, b, token in row:
             if token is None:
                 parts.append(text[a:b])
-                opens.append(a == 0)
-    work = WorkItem(parts, opens)
+                is_start.append(a == 0)
+    work = WorkItem(parts, is_start)
     numbers, ends = _numbered(places, bulk, work)
     spans = pairwise([0, *ends])
     run = _Run(places, numbers, before=before, n_added=sum(map(len, items)) - len(parts))
@@ -492,8 +494,8 @@ def _trimmed(names):
     import numpy as np
 
     length = np.array([len(n) for n in names], np.int64)
-    whole = Encoding([0] * len(names), names, [(1, 1 + len(n)) for n in names])
-    trimmed = trim_offsets(whole, add_prefix_space=False)
+    untrimmed = Encoding([0] * len(names), names, [(1, 1 + len(n)) for n in names])
+    trimmed = trim_offsets(untrimmed, add_prefix_space=False)
     places = np.array(trimmed.offsets, np.int64).reshape(-1, 2)
     lead = places[:, 0] - 1
     return lead, np.where(lead == length, length, 1 + length - places[:, 1])
@@ -503,16 +505,16 @@ def _trimmed(names):
 def _trim(offsets, pieces, lead, trail, prefix):
     "Remove spaces from offsets, as `trim_offsets` does."
     for i in range(len(pieces)):
-        before, behind = lead[pieces[i]], trail[pieces[i]]
-        if before == 0 and behind == 0:
+        before, after = lead[pieces[i]], trail[pieces[i]]
+        if before == 0 and after == 0:
             continue
         start, end = offsets[i, 0], offsets[i, 1]
         if prefix and before == 1 and (i == 0 or start == 0):
             before = 0
         start = min(start + before, end)
         offsets[i, 0] = start
-        if 0 < behind <= end:
-            offsets[i, 1] = max(end - behind, start)
+        if 0 < after <= end:
+            offsets[i, 1] = max(end - after, start)
 
 
 def _trim_texts(places, run, slices, frame):
@@ -560,9 +562,9 @@ def _long(text, run, frame):
     return e
 
 # %% ../../nbs/bulk/10_align.ipynb #5b9e4f80
-def _looks_around(norm):
+def _depends_on_neighbours(norm):
     if isinstance(norm, Normalizers):
-        return any(map(_looks_around, norm.steps))
+        return any(map(_depends_on_neighbours, norm.steps))
     return isinstance(norm, (Strip, Callable)) or isinstance(norm, Replace) and norm.regex
 
 
@@ -571,7 +573,7 @@ def _certain_items(bulk, text):
     if any(spelling in text for spelling in bulk.forbidden):
         return None
     normalize = bulk.spans.normalize
-    if normalize and _looks_around(bulk.c.norm):
+    if normalize and _depends_on_neighbours(bulk.c.norm):
         return None
     items = _items(bulk, text)
     if normalize and not all(i is not None or normalize(text[a:b]) == text[a:b] for a, b, i in items):
@@ -616,7 +618,7 @@ def align_long(
         if frame is None or items is None:
             return None
         with _known_places(bulk) as places:
-            run, [tokens] = _placed(places, bulk, [text], [items], len(frame.before))
+            run, [tokens] = _tokens_of_texts(places, bulk, [text], [items], len(frame.before))
             if tokens is None:
                 return None
             found = _long(text, run, frame)
@@ -658,7 +660,7 @@ def _align_certain(places, bulk, texts, items, frame, limit, direction):
     if not texts:
         return []
     try:
-        run, slices = _placed(places, bulk, texts, items)
+        run, slices = _tokens_of_texts(places, bulk, texts, items)
     except (Unsure, ValueError):
         if len(texts) == 1:
             return [None]

@@ -90,8 +90,8 @@ def count(
 ) -> FlatCounts:  # As `pretoken_counts` of the same corpus, for `Tokenizer.train`
     "Count pretokens on many workers."
     check_client(client, n_workers=n_workers)
-    more = {"max_pretokens": max_pretokens, "max_pretoken_bytes": max_pretoken_bytes}
-    check_limits(partitions=partitions, memory=memory, **{k: v for k, v in more.items() if v is not None})
+    limits = {"max_pretokens": max_pretokens, "max_pretoken_bytes": max_pretoken_bytes}
+    check_limits(partitions=partitions, memory=memory, **{k: v for k, v in limits.items() if v is not None})
     Corpus([], field=None, errors=errors, sample=sample, seed=seed)  # an error for invalid options
     pre, norm, _ = conventions(algorithm, pre_tokenizer, normalizer)
     bytewise = is_bytewise(algorithm, pre)
@@ -202,8 +202,8 @@ class EncodePart(NamedTuple):
     @property
     def path(self) -> str:
         "Its name in error messages."
-        more = len(self.sources) - 1
-        return self.sources[0].path + (f" and {more} more files" if more else "")
+        n_others = len(self.sources) - 1
+        return self.sources[0].path + (f" and {n_others} more files" if n_others else "")
 
 # %% ../../nbs/bulk/16_distributed.ipynb #7fa10796
 def is_table(
@@ -216,21 +216,23 @@ def is_table(
 def _sources(tok, run, path, part_bytes):
     "(source, opens, closes) of a file; a source whose end is None may share a part with others."
     size, stamp = input_stamp(path)
-    whole = Source(str(path), 0, None, size, stamp)
+    whole_file = Source(str(path), 0, None, size, stamp)
     with open_input(path) as raw:
         if size <= part_bytes or is_table(path) or packed_as(str(path), first_bytes(raw, 10)):
-            return [(whole, True, True)]
+            return [(whole_file, True, True)]
         separator = b"\n" if is_json_lines(path) else run.separator
         if separator:
             return [
-                (whole._replace(start=a, end=b), True, True)
-                for a, b in part_ranges(raw, whole.size, separator, part_bytes)
+                (whole_file._replace(start=a, end=b), True, True)
+                for a, b in part_ranges(raw, whole_file.size, separator, part_bytes)
             ]
         found = _cutter(tok, run)
         if found is None:
-            return [(whole, True, True)]
-        cuts = found[1].safe_cuts(_ByteRange(raw, 0, whole.size), part_bytes)
-    return [(whole._replace(start=a, end=b), a == 0, b == whole.size) for a, b in pairwise([0, *cuts])]
+            return [(whole_file, True, True)]
+        cuts = found[1].safe_cuts(_ByteRange(raw, 0, whole_file.size), part_bytes)
+    return [
+        (whole_file._replace(start=a, end=b), a == 0, b == whole_file.size) for a, b in pairwise([0, *cuts])
+    ]
 
 # %% ../../nbs/bulk/16_distributed.ipynb #a88a8cb9
 def plan_parts(
@@ -387,14 +389,14 @@ def _scratch(out, part):
         shutil.rmtree(box, ignore_errors=True)
 
 
-def _publish(part, out, run, home, progress):
+def _publish(part, out, run, work_folder, progress):
     "Move a shard to its final path, then its record."
     names = shard_names(part.number, run.layout.format)
-    files = tuple((name, (home / name).stat().st_size, checksum(home / name)) for name in names)
+    files = tuple((name, (work_folder / name).stat().st_size, checksum(work_folder / name)) for name in names)
     with suppress(FileNotFoundError):
         (out / record_name(part.number)).unlink()  # the record of a shard that is replaced
     for name in names:
-        os.replace(home / name, out / name)
+        os.replace(work_folder / name, out / name)
     shard = Shard(
         files,
         progress.all_documents - (not part.opens),
@@ -405,8 +407,8 @@ def _publish(part, out, run, home, progress):
         run.header["tokenizer"],
         _options(run),
     )
-    write_record(home, part.number, shard)  # an incomplete record is never in the folder itself
-    os.replace(home / record_name(part.number), out / record_name(part.number))
+    write_record(work_folder, part.number, shard)  # an incomplete record is never in the folder itself
+    os.replace(work_folder / record_name(part.number), out / record_name(part.number))
     return shard
 
 # %% ../../nbs/bulk/16_distributed.ipynb #1658f9ad
@@ -420,13 +422,13 @@ def _options(run):
     }
 
 # %% ../../nbs/bulk/16_distributed.ipynb #67366ad7
-def _differs(record, part, run):
+def _difference(record, part, run):
     "The difference between a record and a part, as text; None if they fit."
-    options, wanted = record.options, _options(run)
+    options, requested = record.options, _options(run)
     other = [
-        f"{key}={options.get(key)!r}, now {wanted[key]!r}"
-        for key in sorted(wanted)
-        if options.get(key) != wanted[key]
+        f"{key}={options.get(key)!r}, now {requested[key]!r}"
+        for key in sorted(requested)
+        if options.get(key) != requested[key]
     ]
     if record.tokenizer != run.header["tokenizer"]:
         other.insert(0, "another tokenizer")
@@ -450,7 +452,7 @@ def _differs(record, part, run):
 def _work(part, tok, out, run):
     "The record of a part, and whether its shard had to be encoded."
     found = read_record(out, part.number)
-    if found is not None and _differs(found, part, run) is None and shard_fault(out, found) is None:
+    if found is not None and _difference(found, part, run) is None and shard_fault(out, found) is None:
         return found, False
     return encode_part(tok, part, out, run), True
 
@@ -480,7 +482,7 @@ def _make_place(out, parts, run, overwrite):
     found, manifest = _known(out)
     other = {}
     for k, shard in found.items():
-        difference = _differs(shard, parts[k] if k < len(parts) else None, run)
+        difference = _difference(shard, parts[k] if k < len(parts) else None, run)
         if difference:
             other[k] = difference
     if other and not overwrite:
@@ -498,8 +500,8 @@ def _make_place(out, parts, run, overwrite):
     if work.is_symlink():
         work.unlink()
     shutil.rmtree(work, ignore_errors=True)
-    for left in out.glob("._*.json.*.tmp"):
-        left.unlink(missing_ok=True)  # records that were being written when a process died
+    for leftover in out.glob("._*.json.*.tmp"):
+        leftover.unlink(missing_ok=True)  # records that were being written when a process died
     work.mkdir(exist_ok=True)
     return None if other else manifest
 

@@ -71,23 +71,23 @@ def cut_documents(
     "Find documents in a stream, in bounded memory."
     width = len(separator or b"")
     keep = max(3, width - 1)
-    held, at, opened = b"", 0, False
+    pending, at, is_open = b"", 0, False
     for block in blocks:
-        *docs, held = (held + block).split(separator) if separator else [held + block]
-        for some in [docs[:1], docs[1:]] if opened else [docs]:
+        *docs, pending = (pending + block).split(separator) if separator else [pending + block]
+        for some in [docs[:1], docs[1:]] if is_open else [docs]:
             if some:
-                start, opened = at, False
+                start, is_open = at, False
                 at += sum(map(len, some)) + len(some) * width
                 yield Cut(some, True, start, at)
-        if len(held) >= (min(READ, longest) if opened else longest):
-            k = _between(held, len(held) - keep)
+        if len(pending) >= (min(READ, longest) if is_open else longest):
+            k = _between(pending, len(pending) - keep)
             if k > 0:
-                start, opened = at, True
+                start, is_open = at, True
                 at += k
-                yield Cut([held[:k]], False, start, at)
-                held = held[k:]
-    if held or opened or separator is None:
-        yield Cut([held], True, at, at + len(held))
+                yield Cut([pending[:k]], False, start, at)
+                pending = pending[k:]
+    if pending or is_open or separator is None:
+        yield Cut([pending], True, at, at + len(pending))
 
 
 def _between(data, k):
@@ -289,8 +289,8 @@ def _long(tok, run, writer, item, found):
             item = next(found)
 
     if is_whole:
-        whole = b"".join(sections())
-        _flush(tok, run, writer, [first._replace(cut=Cut([whole], True, first.cut.start, item.cut.end))])
+        document = b"".join(sections())
+        _flush(tok, run, writer, [first._replace(cut=Cut([document], True, first.cut.start, item.cut.end))])
         return item
     options = {k: run.options[k] for k in ("add_special_tokens", "allowed_special")}
     try:
@@ -438,7 +438,7 @@ def plan_run(
         )
     if tok.model.drops_merges and tok.model.dropout:
         options["dropout"] = 0.0  # ids must be reproducible
-    said = options["allowed_special"]
+    allowed = options["allowed_special"]
     header = {
         "version": 1,
         "inputs": [_stamp(p) for p in inputs],
@@ -449,7 +449,7 @@ def plan_run(
         "field": field,
         "append": append,
         "add_special_tokens": options["add_special_tokens"],
-        "allowed_special": said if said is None or isinstance(said, str) else sorted(said),
+        "allowed_special": allowed if allowed is None or isinstance(allowed, str) else sorted(allowed),
         "shard_tokens": shard_tokens,
         "errors": errors,
     }
@@ -546,7 +546,7 @@ def encode_files(
         if resume and facts.get("run") == run.header:
             return report(run.layout, facts, True)
         _refuse(run)
-    return _go(tok, run, resume, facts is not None, progress)
+    return _run_or_finish(tok, run, resume, facts is not None, progress)
 
 # %% ../../nbs/bulk/14_encode_files.ipynb #87f15ec9
 def _refuse(run):
@@ -556,7 +556,7 @@ def _refuse(run):
     )
 
 
-def _go(tok, run, resume, taken, progress):
+def _run_or_finish(tok, run, resume, is_current, progress):
     "Run, or finish, a run."
     out = run.layout.out
     if out.is_dir() and not (run.layout.limit and (out / "index.json").exists()):
@@ -564,7 +564,7 @@ def _go(tok, run, resume, taken, progress):
     journal = Journal(run.layout, run.header, resume=resume)
     try:
         if not journal.last.done:
-            if taken:
+            if is_current:
                 _refuse(run)
             _work(tok, run, journal, progress)
         facts = publish(run.layout, journal.last, run.header)

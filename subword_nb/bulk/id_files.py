@@ -185,10 +185,10 @@ def _facts_name(layout):
 def _staged(layout, k):
     "Paths of the ids and bounds of a shard while it grows."
     if layout.format in ("npy", "bin"):
-        name, home = _name(layout, k), layout.folder / "shards"
-        return home / name, home / f"{name}.bounds.npy"
-    home = layout.folder
-    return home / f"{k:05d}.ids", home / f"{k:05d}.bounds.npy"
+        name, folder = _name(layout, k), layout.folder / "shards"
+        return folder / name, folder / f"{name}.bounds.npy"
+    folder = layout.folder
+    return folder / f"{k:05d}.ids", folder / f"{k:05d}.bounds.npy"
 
 # %% ../../nbs/bulk/12_id_files.ipynb #169cb7b0
 class Progress(NamedTuple):
@@ -401,7 +401,7 @@ def _end(journal):
 def _resume(journal, folder, header, resume):
     "Read the journal of an earlier run, if it was the same; start a new one if there is none."
     lock_file(journal.file, folder)
-    lines, size = _whole_lines(journal.file) if resume else ([], 0)
+    lines, size = _complete_lines(journal.file) if resume else ([], 0)
     journal.resumed = bool(lines)
     journal.last = Progress(**lines[-1]) if len(lines) > 1 else Progress()
     other = []
@@ -450,7 +450,7 @@ def _is_valid(name, value):
     return type(value) is int and 0 <= value < 1 << 62
 
 
-def _whole_lines(file):
+def _complete_lines(file):
     "The entries of a journal up to the first incomplete one, and their bytes."
     file.seek(0)
     lines, size = [], 0
@@ -509,9 +509,9 @@ def report(
     resumed: bool,  # Did an earlier call begin the work?
 ) -> EncodedFiles:  # The result of a call
     "The files of a finished run."
-    home = layout.out if layout.limit else layout.out.parent
+    folder = layout.out if layout.limit else layout.out.parent
     return EncodedFiles(
-        [home / name for name in facts["files"]],
+        [folder / name for name in facts["files"]],
         facts["documents"],
         facts["tokens"],
         facts["bytes"],
@@ -539,7 +539,7 @@ def publish(
     header: dict,  # Everything on which the result depends
 ) -> dict:  # The facts about it, which are also written to a file beside it
     "Move finished files to their place; after a crash, call it again."
-    home, names = layout.folder / "shards", [_name(layout, k) for k in range(progress.shard + 1)]
+    shards_folder, names = layout.folder / "shards", [_name(layout, k) for k in range(progress.shard + 1)]
     beside = [f"{name}.bounds.npy" for name in names] if layout.format in ("npy", "bin") else []
     facts = {
         "format": layout.format,
@@ -550,19 +550,19 @@ def publish(
         "files": names,
         "run": header,
     }
-    if not (home / names[-1]).exists():  # it is moved last
+    if not (shards_folder / names[-1]).exists():  # it is moved last
         return facts
-    for p in home.iterdir():
+    for p in shards_folder.iterdir():
         if p.name not in {*names, *beside}:
             p.unlink()
-    write_atomically(home / _facts_name(layout), json.dumps(facts, indent=1).encode())
+    write_atomically(shards_folder / _facts_name(layout), json.dumps(facts, indent=1).encode())
     _remove_old(layout)
     if layout.limit:
-        os.replace(home, layout.out)
+        os.replace(shards_folder, layout.out)
         return facts
     for name in [*beside, _facts_name(layout), layout.out.name]:
-        if (home / name).exists():
-            os.replace(home / name, layout.out.with_name(name))
+        if (shards_folder / name).exists():
+            os.replace(shards_folder / name, layout.out.with_name(name))
     return facts
 
 

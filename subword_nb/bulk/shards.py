@@ -196,17 +196,17 @@ def _shard(found, k, where):
             f"{where}: format must be bin or parquet, and dtype uint16 or uint32, got "
             f"{_shown(options.get('format'))} and {_shown(options.get('dtype'))}; encode again"
         )
-    names, taken = shard_names(k, options["format"]), []
+    names, entries = shard_names(k, options["format"]), []
     for file in files:
         name, length, digest = _take(file, {"name": str, "bytes": int, "sha256": str}, where)
         if name not in names:
             raise ValueError(
                 f"{where}: a file must be named {' or '.join(names)}, got {_shown(name)}; encode again"
             )
-        taken.append((name, length, _digest(digest, "checksum", where)))
-    if tuple(name for name, _, _ in taken) != names:
-        raise ValueError(f"{where}: files must be {', '.join(names)}, got {len(taken)} files; encode again")
-    lengths = [length for _, length, _ in taken]
+        entries.append((name, length, _digest(digest, "checksum", where)))
+    if tuple(name for name, _, _ in entries) != names:
+        raise ValueError(f"{where}: files must be {', '.join(names)}, got {len(entries)} files; encode again")
+    lengths = [length for _, length, _ in entries]
     expected = [wide[options["dtype"]] * tokens, 136 + 8 * (documents + continues)]
     if options["format"] == "bin" and lengths != expected:
         raise ValueError(
@@ -215,7 +215,7 @@ def _shard(found, k, where):
             f"{' and '.join(f'{length:,}' for length in lengths)}; encode again"
         )
     return Shard(
-        tuple(taken),
+        tuple(entries),
         documents,
         tokens,
         size,
@@ -339,11 +339,11 @@ def _agree(facts, shards, where):
             raise ValueError(
                 f"{where}, shard {k}: continues must be false without a preceding document, got true; encode again"
             )
-    for key, said in zip(("documents", "tokens", "bytes"), sums, strict=True):
-        real = sum(getattr(s, key) for s in shards)
-        if said != real:
+    for key, declared in zip(("documents", "tokens", "bytes"), sums, strict=True):
+        actual = sum(getattr(s, key) for s in shards)
+        if declared != actual:
             raise ValueError(
-                f"{where}: {key} must be {real:,}, the sum of its shards, got {said:,}; encode again"
+                f"{where}: {key} must be {actual:,}, the sum of its shards, got {declared:,}; encode again"
             )
 
 # %% ../../nbs/bulk/13_shards.ipynb #0717f30b

@@ -197,10 +197,10 @@ def _row_chars(buffer, a, ids, first, end, written, kinds, how, lead, rows, r):
     # ▁ has the offsets of the first space (2), of the first letter (3) or of all spaces (4)
     x, upto = 0, 0 if how == 1 else 1
     i, char = a + lead, lead - 1
-    bar = lead if how == 3 else 0
+    marker = lead if how == 3 else 0
     for t in range(first, end):
-        y, start = x + written[ids[t]], bar
-        stop = lead if how == 4 else bar + 1
+        y, start = x + written[ids[t]], marker
+        stop = lead if how == 4 else marker + 1
         for edge in (x + 1, y):  # where the first and the last of its characters end
             while upto < edge:
                 code, size = decode_at(buffer, i)
@@ -220,8 +220,10 @@ def _row_chars(buffer, a, ids, first, end, written, kinds, how, lead, rows, r):
     "uint8[:], int64[:], int64[:], int64, uint32[:], int64[:], uint32[:], int64[:], uint8[:], "
     "int64[:], int32[:,:], int32[:,:], int32[:], int64[:], int64[:]",
 )
-def _place_new(buffer, at, length, m, ids, ends, extra, written, kinds, rule, rows, info, sizes, count, left):
-    "Enter m new spans with the rows of their tokens; those that are not simple are listed in `left`; their number."
+def _enter_spans(
+    buffer, at, length, m, ids, ends, extra, written, kinds, rule, rows, info, sizes, count, rejected
+):
+    "Enter m new spans with the rows of their tokens; those that are not simple are listed in `rejected`; their number."
     how, limit, k = rule[0], rule[1], 0
     for j in range(m):
         a, n = at[j], length[j]
@@ -243,7 +245,7 @@ def _place_new(buffer, at, length, m, ids, ends, extra, written, kinds, rule, ro
                 lead, chars, width = _size_of(buffer, a, n, limit, kinds)
                 simple = width >= 0 and total == (width if how == 1 else width + 1) and (how == 1 or lead > 0)
         if not simple:
-            left[k] = j
+            rejected[k] = j
             k += 1
             continue
         if how == 0:
@@ -362,7 +364,7 @@ def _number(places, buffer, at, length, m, numbers, bounds, extra):
     ids = np.empty(4 * int(length[:m].sum()) + 16 * m, np.uint32)
     ends = np.zeros(m + 1, np.int64)
     unsolved = np.full(m, 1 << 24, np.uint32)
-    left = np.empty(m, np.int64)
+    rejected = np.empty(m, np.int64)
     if places.model_ids and places.rule[0] >= 0:
         places.model_ids(buffer, at, length, m, ids, ends, unsolved)
     if places.rule[0] > 0:
@@ -371,9 +373,9 @@ def _number(places, buffer, at, length, m, numbers, bounds, extra):
     _reserve_spans(places, first + m)
     places.rows = _longer(places.rows, int(places.count[1] + ends[m]))
     known = places.written, places.kinds, places.rule
-    taken = places.rows, places.info, places.sizes, places.count
-    k = _place_new(buffer, at, length, m, ids, ends, unsolved, *known, *taken, left)
-    for j in left[:k].tolist():
+    tables = places.rows, places.info, places.sizes, places.count
+    k = _enter_spans(buffer, at, length, m, ids, ends, unsolved, *known, *tables, rejected)
+    for j in rejected[:k].tolist():
         span = buffer[at[j] : at[j] + length[j]].tobytes().decode()
         try:
             rows, splits = span_rows(places, span)
@@ -525,7 +527,7 @@ def _find_rule(places):
     if places.bytes:
         _spell_bytes(places)
         return
-    if places.spans.scanner.name == "safe places" or not _keeps_width(c.norm):
+    if places.spans.scanner.name == "safe places" or not _preserves_width(c.norm):
         return
     plain = (BertPreTokenizer, Whitespace, WhitespaceSplit, Metaspace, WholeText)
     if not all(isinstance(s, plain) for s in flat_steps(c.pre)):
@@ -545,15 +547,15 @@ def _find_rule(places):
     cores = [p.removeprefix(prefix).strip("▁") for p in c.model.piece2id]
     cores = [core for core in cores if core.isascii() and core.isalnum()]
     # letters that no space is joined with: what becomes of two spaces differs for a piece that is only ▁
-    apart = [core for core in cores if len(core) == 1 and f"▁{core}" not in c.model.piece2id]
-    cores = [*cores[:: max(1, len(cores) // 12)], *apart[:4]]
+    single = [core for core in cores if len(core) == 1 and f"▁{core}" not in c.model.piece2id]
+    cores = [*cores[:: max(1, len(cores) // 12)], *single[:4]]
     known = cache(partial(span_rows, places))
     rules = [(how, limit) for limit in (_NO_LIMIT, 1) for how in (1, 2, 3, 4)]
     if spaced:
         rules = [(0, int(isinstance(c.pre, Metaspace) and c.pre.splits))]
     for how, limit in rules:
         leads = [" ", "  ", "\n", " \n"] if limit > 1 else [" "]
-        if _agrees(places, known, how, limit, [lead + core for lead in leads for core in cores]):
+        if _rule_holds(places, known, how, limit, [lead + core for lead in leads for core in cores]):
             return
     places.rule[0] = -1
 
@@ -568,26 +570,26 @@ def _spell_bytes(places):
     places.rule[0] = 0
 
 
-def _agrees(places, known, how, limit, spans):
+def _rule_holds(places, known, how, limit, spans):
     "Does a rule compute the pipeline's offsets for simple spans?"
 
-    wanted, m = [known(s) for s in spans], len(spans)
-    if not wanted or not wanted[0][0]:
+    expected, m = [known(s) for s in spans], len(spans)
+    if not expected or not expected[0][0]:
         return False
     data = buffer_of("".join(spans).encode())
     length = np.array([len(s) for s in spans], np.int64)
     at = HEAD + np.cumsum(length) - length
-    ids = np.array([r[0] for rows, _ in wanted for r in rows], np.uint32)
-    ends = np.concatenate([[0], np.cumsum([len(r) for r, _ in wanted])]).astype(np.int64)
-    places.rule[:] = how, limit, wanted[0][0][0][4], wanted[0][1]
+    ids = np.array([r[0] for rows, _ in expected for r in rows], np.uint32)
+    ends = np.concatenate([[0], np.cumsum([len(r) for r, _ in expected])]).astype(np.int64)
+    places.rule[:] = how, limit, expected[0][0][0][4], expected[0][1]
     _add_kinds(places, data, at, length, m)
-    extra, left = np.zeros(m, np.uint32), np.empty(m, np.int64)
+    extra, rejected = np.zeros(m, np.uint32), np.empty(m, np.int64)
     rows = np.zeros((int(ends[m]), 5), np.int32)
     info, sizes = np.zeros((m, 8), np.int32), np.zeros(m, np.int32)
-    taken = rows, info, sizes, np.zeros(2, np.int64)
+    tables = rows, info, sizes, np.zeros(2, np.int64)
     spelled = places.written, places.kinds, places.rule
-    k = _place_new(data, at, length, m, ids, ends, extra, *spelled, *taken, left)
-    simple = sorted({*range(m)} - {*left[:k].tolist()})
+    k = _enter_spans(data, at, length, m, ids, ends, extra, *spelled, *tables, rejected)
+    simple = sorted({*range(m)} - {*rejected[:k].tolist()})
     found = []
     for j in simple:
         first, n = info[j, 0], info[j, 1]
@@ -595,7 +597,7 @@ def _agrees(places, known, how, limit, spans):
             (int(i), places.names[p], int(a), int(b), int(w)) for i, p, a, b, w in rows[first : first + n]
         ]
         found.append((tokens, int(info[j, 3])))
-    return len(simple) > m // 2 and found == [wanted[j] for j in simple]
+    return len(simple) > m // 2 and found == [expected[j] for j in simple]
 
 # %% ../../nbs/bulk/09_span_places.ipynb #7d6cc14f
 _SAME_WIDTH = (
@@ -612,10 +614,10 @@ _SAME_WIDTH = (
 )
 
 
-def _keeps_width(norm):
+def _preserves_width(norm):
     "Does no step of a normalizer make ASCII text longer, or move it?"
     if isinstance(norm, Normalizers):
-        return all(map(_keeps_width, norm.steps))
+        return all(map(_preserves_width, norm.steps))
     if isinstance(norm, Replace):
         if norm.regex:
             return len(norm.content) <= 1

@@ -59,9 +59,9 @@ def spell(
         texts = [x.decode("utf-8", "replace") for x in data]
         partial = ["\ufffd" in t and b"\xef\xbf\xbd" not in x for t, x in zip(texts, data, strict=True)]
         return Spelled(tok, ids, texts, texts, partial)
-    alone = decode_batch(tok, [[i] for i in ids])
-    partial = ["\ufffd" in t and "\ufffd" not in tok.id2piece[i] for t, i in zip(alone, ids, strict=True)]
-    return Spelled(tok, ids, alone, _after_another(tok, ids, alone), partial)
+    decoded = decode_batch(tok, [[i] for i in ids])
+    partial = ["\ufffd" in t and "\ufffd" not in tok.id2piece[i] for t, i in zip(decoded, ids, strict=True)]
+    return Spelled(tok, ids, decoded, _after_another(tok, ids, decoded), partial)
 
 
 def _piece_bytes(tok, i):
@@ -82,7 +82,7 @@ def _plain(tok):
     return tok
 
 
-def _after_another(tok, ids, alone):
+def _after_another(tok, ids, texts):
     "The texts of ids that follow a token; those alone where a decoder does not put texts side by side."
     for first in ("a", "1", "."):
         try:
@@ -92,9 +92,9 @@ def _after_another(tok, ids, alone):
         before = decode_batch(tok, [head])[0]
         if before.strip() != first:
             continue
-        pairs = zip(decode_batch(tok, [[*head, i] for i in ids]), alone, strict=True)
+        pairs = zip(decode_batch(tok, [[*head, i] for i in ids]), texts, strict=True)
         return [both.removeprefix(before) if both.startswith(before) else text for both, text in pairs]
-    return alone
+    return texts
 
 # %% ../../nbs/insight/08_audit.ipynb #f45bd3c9
 # Text before and after a piece: first the ends of words and lines, then letters and signs
@@ -149,18 +149,18 @@ def reached(
     rows = _rows(tok, spelled.alone)
     found = {i for row in rows for i in row}
     returned = {i for i, row in zip(spelled.ids, rows, strict=True) if row == [i]}
-    left = [
+    unreached = [
         (i, text)
         for i, text, partial in zip(spelled.ids, spelled.inner, spelled.partial, strict=True)
         if i not in found and not partial
     ]
     for k, (before, after) in enumerate(FEW_CONTEXTS + _many_contexts(tok.model)):
         if k == len(FEW_CONTEXTS):  # no context helps a piece that the model itself does not produce
-            left = [(i, text) for i, text in left if model_gives(tok.model, tok.id2piece[i])]
-        rows = _rows(tok, [before + text + after for _, text in left])
-        found.update(i for (i, _), row in zip(left, rows, strict=True) if i in row)
-        left = [(i, text) for i, text in left if i not in found]
-        if not left:
+            unreached = [(i, text) for i, text in unreached if model_gives(tok.model, tok.id2piece[i])]
+        rows = _rows(tok, [before + text + after for _, text in unreached])
+        found.update(i for (i, _), row in zip(unreached, rows, strict=True) if i in row)
+        unreached = [(i, text) for i, text in unreached if i not in found]
+        if not unreached:
             break
     return found, returned
 
@@ -371,11 +371,11 @@ def _duplicates(spelled, found):
     "Ids with the same text as another id in every context; texts are encoded with the other one."
     first, again = {}, []
     by_bytes = isinstance(spelled.tok.decoder, ByteLevel)
-    for i, alone, inner, partial in sorted(
+    for i, text, inner, partial in sorted(
         zip(*spelled[1:], strict=True), key=lambda row: row[0] not in found
     ):
         if not partial:
-            key = alone, inner
+            key = text, inner
         elif by_bytes:
             key = _piece_bytes(spelled.tok, i)
         else:

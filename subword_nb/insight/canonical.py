@@ -157,7 +157,7 @@ def _check_unknown(tok, ids, usual, text, again):
 
 def _check_text(tok, text, again):
     "Refuse a text whose ids decode to another, unless only the normalizer made the difference."
-    if text not in again and not _normalized_alike(tok, text, again[0]):
+    if text not in again and not _same_normal_form(tok, text, again[0]):
         raise ValueError(
             f"ids must decode to a text whose own ids decode to it, got {text[-40:]!r}, "
             f"which becomes {again[0][-40:]!r}; pass the ids between added tokens alone, or encode the text itself"
@@ -180,7 +180,7 @@ def _texts_of(tok, ids):
     return [text] if closer == text else [text, closer]
 
 
-def _normalized_alike(tok, *texts):
+def _same_normal_form(tok, *texts):
     "Does the normalizer make one text of them?"
     return tok.normalizer is not None and len(set(map(tok.normalizer.normalize, texts))) == 1
 
@@ -189,8 +189,8 @@ def _word_end(tok):
     "The bytes of the mark at the end of a word; None if there is no mark, or the decoder replaces it."
     if not tok.model.end_of_word_suffix or not isinstance(tok.decoder, ByteLevel):
         return None
-    kept = "".join(unit for unit in units_of(encoder_of(tok), "a b") if isinstance(unit, str))
-    return b"" if BYTE2CHAR[ord(" ")] in kept else b" "
+    pretokens = "".join(unit for unit in units_of(encoder_of(tok), "a b") if isinstance(unit, str))
+    return b"" if BYTE2CHAR[ord(" ")] in pretokens else b" "
 
 
 def _spelled(tok, ids, *, ends=False):
@@ -433,9 +433,9 @@ def next_byte_probabilities(
     "The probabilities of the next byte under a model of tokens."
     import numpy as np
 
-    whole = prefix_probability(table, prefix, next_ids)
-    if not whole:
+    total = prefix_probability(table, prefix, next_ids)
+    if not total:
         raise ValueError(
             f"prefix must have a probability above 0, got none for {prefix!r}; the model never writes it"
         )
-    return np.array([prefix_probability(table, prefix + bytes([b]), next_ids) / whole for b in range(256)])
+    return np.array([prefix_probability(table, prefix + bytes([b]), next_ids) / total for b in range(256)])

@@ -163,11 +163,11 @@ def _stretches(sides):
             if k not in known[-1:]:
                 known.append(k)
     for s in (0, 1):
-        met = {k for g in groups for k in g[3 + s]}
+        found = {k for g in groups for k in g[3 + s]}
         for k, block in enumerate(blocks[s]):
-            if k not in met:
-                alone = [[k], []] if s == 0 else [[], [k]]
-                groups.append([*block, None, *alone])
+            if k not in found:
+                own_tokens = [[k], []] if s == 0 else [[], [k]]
+                groups.append([*block, None, *own_tokens])
     groups.sort(key=lambda g: g[:2])
     inside = [_tokens_by_block(places, b) for places, b in zip(sides, blocks, strict=True)]
     out = []
@@ -175,8 +175,8 @@ def _stretches(sides):
     lost = [[] if b else list(range(len(places))) for places, b in zip(sides, blocks, strict=True)]
     if any(lost):
         out.append((0, 0, None, *lost))
-    for start, end, same, *met in groups:
-        tokens = ([t for k in met[s] for t in inside[s].get(k, ())] for s in (0, 1))
+    for start, end, same, *found in groups:
+        tokens = ([t for k in found[s] for t in inside[s].get(k, ())] for s in (0, 1))
         out.append((start, end, same, *tokens))
     return out
 
@@ -260,9 +260,9 @@ def _char_of(text):
     from bisect import bisect_left, bisect_right
 
     if text.isascii():
-        return lambda byte, behind=False: byte
+        return lambda byte, is_end=False: byte
     starts = [a for a, _ in byte_offsets(text, [(i, i) for i in range(len(text) + 1)])]
-    return lambda byte, behind=False: bisect_left(starts, byte) if behind else bisect_right(starts, byte) - 1
+    return lambda byte, is_end=False: bisect_left(starts, byte) if is_end else bisect_right(starts, byte) - 1
 
 
 def _names(tok, other):
@@ -294,11 +294,11 @@ def _title(c, s):
 def _summary(c):
     "A summary of the numbers."
     one, other = c.only
-    apart = sum(x["same"] is False for x in c.stretches)
+    n_different = sum(x["same"] is False for x in c.stretches)
     noun = "boundary" if c.both == 1 else "boundaries"
     return (
         f"{c.both:,} {noun} in both, {one:,} only in the first, {other:,} only in the second; "
-        f"{apart:,} of {len(c.stretches):,} stretches differ"
+        f"{n_different:,} of {len(c.stretches):,} stretches differ"
     )
 
 # %% ../../nbs/insight/04_compare.ipynb #0003f05a
@@ -311,9 +311,13 @@ def comparison_text(
 ) -> str:  # Lines of text, no newline at the end
     "Draw a comparison for a terminal."
     color, width = _terminal(color, width)
-    columns, more = _columns(comparison, max(4, min(32, width - 8)), limit)
-    heads = (f"above  {_title(comparison, 0)}", f"below  {_title(comparison, 1)}", _summary(comparison))
-    lines = [line for head in heads for line in wrap(head, width)]
+    columns, n_hidden = _columns(comparison, max(4, min(32, width - 8)), limit)
+    header_lines = (
+        f"above  {_title(comparison, 0)}",
+        f"below  {_title(comparison, 1)}",
+        _summary(comparison),
+    )
+    lines = [line for head in header_lines for line in wrap(head, width)]
     row, used = [], 0
     for labels, same in columns:
         labels = [_narrow(side, width) for side in labels]
@@ -325,8 +329,8 @@ def comparison_text(
         used += cells + 3
     if row:
         lines += ["", *_lines_of(row, color)]
-    if more:
-        lines.append(f"… and {more:,} stretches more")
+    if n_hidden:
+        lines.append(f"… and {n_hidden:,} stretches more")
     return "\n".join(lines)
 
 # %% ../../nbs/insight/04_compare.ipynb #151cbe55
@@ -378,7 +382,7 @@ def comparison_html(
     limit: int = 300,  # Number of stretches drawn; the rest are counted
 ) -> str:  # One element with inline styles
     "Draw a comparison for Jupyter and for pages."
-    columns, more = _columns(comparison, 32, limit)
+    columns, n_hidden = _columns(comparison, 32, limit)
     summary = escape(_summary(comparison))
     style = (
         "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;"
@@ -391,8 +395,8 @@ def comparison_html(
     ]
     out.append(f'<div style="margin-bottom:.4em">{summary}</div>')
     out += [_column_html(*column) for column in columns]
-    if more:
-        out.append(f"<span> … and {more:,} stretches more</span>")
+    if n_hidden:
+        out.append(f"<span> … and {n_hidden:,} stretches more</span>")
     return "".join(out) + "</div>"
 
 

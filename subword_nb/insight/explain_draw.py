@@ -98,13 +98,13 @@ def _bpe_parts(reason, word, read, limit):
         shown.append(tree)
         capacity -= leaves
     parts = [("figure", draw_merge_tree(shown))] if any(isinstance(t, tuple) for t in shown) else []
-    left = len(reason["pieces"]) - len(shown)
-    if left > 0:
-        pieces = "pieces" if left > 1 else "piece"
+    n_hidden = len(reason["pieces"]) - len(shown)
+    if n_hidden > 0:
+        pieces = "pieces" if n_hidden > 1 else "piece"
         if parts:
-            parts.append(("line", f"The trees of {left:,} more {pieces} are not drawn"))
+            parts.append(("line", f"The trees of {n_hidden:,} more {pieces} are not drawn"))
         else:
-            parts.append(("line", f"Too big to draw: {left:,} {pieces}"))
+            parts.append(("line", f"Too big to draw: {n_hidden:,} {pieces}"))
     return [*parts, _bpe_table(reason, read, limit)]
 
 
@@ -131,10 +131,10 @@ def _chip(piece, n=24):
     return clip(printable(piece), n=n) or "⟨empty⟩"
 
 
-def _around(labels, at, reach=6):
+def _around(labels, at, width=6):
     "The labels around a position, and the index of that position among them."
-    first = max(0, min(at - reach, len(labels) - 2 * reach - 1))
-    cut = labels[first : first + 2 * reach + 1]
+    first = max(0, min(at - width, len(labels) - 2 * width - 1))
+    cut = labels[first : first + 2 * width + 1]
     return ["…"] * (first > 0) + cut + ["…"] * (first + len(cut) < len(labels)), at - first + (first > 0)
 
 # %% ../../nbs/insight/02_explain_draw.ipynb #ccee17eb
@@ -160,7 +160,7 @@ def draw_trials(
 ) -> Svg:  # Draws itself in Jupyter; `str()` is a drawing in characters
     "Draw the trials of longest match."
     chars = [printable(c) for c in pretoken[:40]]
-    rows, more = _abridged([t for t in trials if t["start"] < 40], limit)
+    rows, n_hidden = _abridged([t for t in trials if t["start"] < 40], limit)
     labels = [_trial_label(t) for t in rows]
     step, n = max([18.0, *(8.6 * cell_width(c) + 6 for c in chars)]), len(chars)
     parts = [
@@ -175,14 +175,14 @@ def draw_trials(
         else:
             parts += _bar(t, 26 + 26 * k, step, chars)
             lines.append(" " * cell_width("".join(chars[: t["start"]])) + label)
-    more += sum(t["start"] >= 40 for t in trials)
-    if more:
-        parts.append(svg_text(8, 43 + 26 * len(rows), f"… and {more:,} more trials"))
-        lines.append(f"… and {more:,} more trials")
+    n_hidden += sum(t["start"] >= 40 for t in trials)
+    if n_hidden:
+        parts.append(svg_text(8, 43 + 26 * len(rows), f"… and {n_hidden:,} more trials"))
+        lines.append(f"… and {n_hidden:,} more trials")
     wide = 8 + step * n + 22 + 8.6 * max([0, *map(cell_width, labels)])
     found = ", ".join(_chip(t["piece"]) for t in trials if t["found"]) or "nothing"
     alt = clip(f"Trials for {printable(pretoken[:40])}: found {found}, {len(trials):,} looks", n=400)
-    return Svg(svg_figure(wide, 30 + 26 * (len(rows) + bool(more)), alt, parts), "\n".join(lines), alt)
+    return Svg(svg_figure(wide, 30 + 26 * (len(rows) + bool(n_hidden)), alt, parts), "\n".join(lines), alt)
 
 # %% ../../nbs/insight/02_explain_draw.ipynb #6d60f9ee
 def _trial_label(t):
@@ -251,21 +251,21 @@ def _lattice(pretoken, arcs, limit):
     end = len(pretoken) if len(pretoken) <= 40 else max(ends, default=0)
     inside = [a for a in arcs if a["end"] <= end]
     likely = sorted(inside, key=lambda a: (not a["best"], -round(a["marginal"], 9), a["start"], a["end"]))
-    kept = [a for k, a in enumerate(likely[:limit]) if a["best"] or a["marginal"] >= 5e-4 or k < 12]
-    kept.sort(key=lambda a: (a["start"], a["end"]))
-    if not kept:
+    drawn_arcs = [a for k, a in enumerate(likely[:limit]) if a["best"] or a["marginal"] >= 5e-4 or k < 12]
+    drawn_arcs.sort(key=lambda a: (a["start"], a["end"]))
+    if not drawn_arcs:
         return [("line", "too long to draw")] if arcs else []
     drawn = []
-    for a in kept:
+    for a in drawn_arcs:
         scores = [float(a["score"])] if a["score"] is not None else []
         drawn.append((a["start"], a["end"], a["piece"], *scores))
-    left = []
-    if len(inside) > len(kept):
-        left.append(f"{len(inside) - len(kept):,} less probable pieces")
+    omitted = []
+    if len(inside) > len(drawn_arcs):
+        omitted.append(f"{len(inside) - len(drawn_arcs):,} less probable pieces")
     if len(pretoken) > end:
-        left.append(f"{len(pretoken) - end:,} characters more")
-    figure = draw_lattice(pretoken[:end], drawn, best=[i for i, a in enumerate(kept) if a["best"]])
-    return [("figure", figure, f"not drawn: {', '.join(left)}" if left else "")]
+        omitted.append(f"{len(pretoken) - end:,} characters more")
+    figure = draw_lattice(pretoken[:end], drawn, best=[i for i, a in enumerate(drawn_arcs) if a["best"]])
+    return [("figure", figure, f"not drawn: {', '.join(omitted)}" if omitted else "")]
 
 
 def _pieces_cell(pieces, limit):
@@ -315,8 +315,8 @@ def _score(score):
 def _steps_parts(reason, word, read, limit):
     "The steps of a model, a line each."
     steps = [("line", clip(printable(step, space=" "), n=200)) for step in reason["steps"][:limit]]
-    left = len(reason["steps"]) - limit
-    return [*steps, ("line", f"and {left:,} steps more")] if left > 0 else steps
+    n_hidden = len(reason["steps"]) - limit
+    return [*steps, ("line", f"and {n_hidden:,} steps more")] if n_hidden > 0 else steps
 
 
 _KINDS = {
@@ -441,7 +441,7 @@ def _part_html(part):
         return f"<div>{escape(what)}</div>"
     if kind == "head":
         return f'<div style="font-weight:600">{escape(what)}</div>'
-    _, header, rows, more, things = part
+    _, header, rows, n_hidden, noun = part
     head = "".join(f'<th scope="col" style="{_SIDE}">{escape(h)}</th>' for h in header)
     body = ""
     for row in rows:
@@ -449,7 +449,7 @@ def _part_html(part):
         body += f"<tr>{cells}</tr>\n"
     table = f'<table style="{_TABLE}"><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>'
     out = f'<div tabindex="0" style="overflow-x:auto;max-width:100%">{table}</div>'
-    return out + f"<div>… and {more:,} {things} more</div>" if more > 0 else out
+    return out + f"<div>… and {n_hidden:,} {noun} more</div>" if n_hidden > 0 else out
 
 # %% ../../nbs/insight/02_explain_draw.ipynb #cb9c0cb3
 def explanation_html(
@@ -461,7 +461,7 @@ def explanation_html(
     "Draw an explanation for Jupyter and for pages."
     data = _data(explanation)
     out = [f'<div style="{_ALL}">', *map(_part_html, _overview(data))]
-    reasons, more = _reasons(data, words, limit)
+    reasons, n_hidden = _reasons(data, words, limit)
     unfolded = [k for k, r in enumerate(reasons) if any(part[0] == "table" for part in r[3])][:3]
     for k, (shown, times, pieces, parts) in enumerate(reasons):
         split = _cell_html(("row", pieces[:limit] + ["…"] * (len(pieces) > limit), None))
@@ -470,8 +470,8 @@ def explanation_html(
         out.append(f'<details{" open" * (k in unfolded)} style="{_DETAILS}">')
         out.append(f'<summary style="cursor:pointer">{word} → {split}{often}</summary>\n')
         out += [*map(_part_html, parts), "</details>\n"]
-    if more:
-        out.append(f"<div>… and {more:,} distinct pretokens more</div>")
+    if n_hidden:
+        out.append(f"<div>… and {n_hidden:,} distinct pretokens more</div>")
     return "".join(out) + "</div>"
 
 # %% ../../nbs/insight/02_explain_draw.ipynb #cec5427e
@@ -509,7 +509,7 @@ def _part_text(part, color, width):
         if max(map(cell_width, lines)) > width and "┤" in what.text:
             return []  # a lattice cannot be truncated
         return [_fit(line, width) for line in [*lines, *filter(None, part[2:])]]
-    _, header, rows, more, things = part
+    _, header, rows, n_hidden, noun = part
     cells = [header, *([_cell_text(c) for c in row] for row in rows)]
     wide = [min(48, max(cell_width(row[i]) for row in cells)) for i in range(len(header))]
     lines = []
@@ -518,8 +518,8 @@ def _part_text(part, color, width):
         lines.append(
             "  ".join(c + " " * (w - cell_width(c)) for c, w in zip(cut, wide, strict=True)).rstrip()
         )
-    if more > 0:
-        lines.append(f"… and {more:,} {things} more")
+    if n_hidden > 0:
+        lines.append(f"… and {n_hidden:,} {noun} more")
     return [_fit(line, width) for line in lines]
 
 # %% ../../nbs/insight/02_explain_draw.ipynb #a035e477
@@ -543,15 +543,15 @@ def explanation_text(
     for part in _overview(data, min(32, width // 2 - 2)):
         drawn = _part_text(part, color, width)
         lines += [*map(bold, drawn), ""] if part[0] == "head" else [*drawn, ""]
-    reasons, more = _reasons(data, words, limit)
+    reasons, n_hidden = _reasons(data, words, limit)
     for shown, times, pieces, parts in reasons:
         often = f"  ({times:,} times)" if times > 1 else ""
         lines.append(bold(_fit(f"{shown} → {' '.join(pieces[:limit])}{often}", width)))
         for part in parts:
             lines += ["  " + line for line in _part_text(part, color, width - 2)]
         lines.append("")
-    if more:
-        lines.append(_fit(f"… and {more:,} distinct pretokens more", width))
+    if n_hidden:
+        lines.append(_fit(f"… and {n_hidden:,} distinct pretokens more", width))
     return "\n".join(lines).rstrip("\n")
 
 # %% ../../nbs/insight/02_explain_draw.ipynb #bb4b16b1

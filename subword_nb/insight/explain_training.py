@@ -71,8 +71,8 @@ def _event_kind(trace, piece):
         return "never", found
     if number < f["start"]:
         count = sum(text.count(piece) * n for text, n in _visible_counts(trace).items())
-        asked = "initial_alphabet" if piece in f["initial"] else None
-        return "alphabet", dict(count=count, rank=None, of=None, asked=asked, limit=None)
+        requested_by = "initial_alphabet" if piece in f["initial"] else None
+        return "alphabet", dict(count=count, rank=None, of=None, asked=requested_by, limit=None)
     history = event_history(trace, piece)
     run = dict(rule=f["options"].get("tie_break", "ids"), pretokens=history["of"])
     return "merge", history | run | dict(kept=piece in f["pieces"])
@@ -166,7 +166,7 @@ def _unigram_kind(trace, piece):
         return "alphabet", dict(count=0, rank=None, of=None, asked="required_chars", limit=None)
     if i is None:
         return "never", _no_seed(trace, piece)
-    rounds, fell = _rounds(trace, i)
+    rounds, dropped = _rounds(trace, i)
     seed = dict(
         rank=1 + int((a["seed_prob"] > a["seed_prob"][i]).sum()),
         of=len(a["seed_prob"]),
@@ -176,12 +176,12 @@ def _unigram_kind(trace, piece):
     facts = dict(
         seed=seed,
         rounds=rounds,
-        fell=fell,
+        fell=dropped,
         other=_other_split(trace, piece, rounds[-1]["round"]) if rounds else None,
         required=len(piece) == 1,
-        final=None if fell else _final_facts(a, i),
+        final=None if dropped else _final_facts(a, i),
     )
-    return "fell" if fell else "kept", facts
+    return "fell" if dropped else "kept", facts
 
 
 def _final_facts(a, i):
@@ -257,12 +257,12 @@ def _path_kind(trace, piece):
         why = "length" if len(piece) > longest else "count"
         return "never", dict(occurrences=n, why=why, max_piece_length=longest, seeds=len(f["seeds"]))
     i = f["seeds"].index(piece)
-    fell, bars = int(a["fell"][i]), a["bar"].tolist()
+    dropped, bars = int(a["fell"][i]), a["bar"].tolist()
     return "substring", dict(
         seed=dict(rank=i + 1, of=len(f["seeds"]), occurrences=_occurrences(trace, piece)),
         increase=int(a["increase"][i]),
-        fell=None if fell < 0 else fell + 1,
-        bar=bars[fell],
+        fell=None if dropped < 0 else dropped + 1,
+        bar=bars[dropped],
         rounds=len(bars) - 1,
     )
 
@@ -280,16 +280,16 @@ def _mingram_kind(trace, piece):
     if len(piece) == 1:
         return "alphabet", dict(count=_occurrences(trace, piece), rank=None, of=None, asked=None, limit=None)
     total = int(uses[2].sum())
-    left = [k for k, p in enumerate(seeds) if len(p) > 1 and uses[2, k]]
-    left.sort(key=lambda k: (-mingram_score(int(uses[2, k]), total, weight=weight), k))
+    remaining = [k for k, p in enumerate(seeds) if len(p) > 1 and uses[2, k]]
+    remaining.sort(key=lambda k: (-mingram_score(int(uses[2, k]), total, weight=weight), k))
     learned = [p for p in seeds if len(p) > 1]
     return "used", dict(
         merge=learned.index(piece) + 1,
         of=len(learned),
         uses=uses[:, i].tolist(),
-        rank=left.index(i) + 1 if i in left else None,
-        left=len(left),
-        selected=sum(seeds[k] in f["pieces"] for k in left),
+        rank=remaining.index(i) + 1 if i in remaining else None,
+        left=len(remaining),
+        selected=sum(seeds[k] in f["pieces"] for k in remaining),
     )
 
 # %% ../../nbs/insight/05_explain_training.ipynb #73309ea4
@@ -322,7 +322,7 @@ class TrainingExplanation:
         who = _shown(self, self.piece)
         if self.id is not None:
             who += f" (id {self.id})"
-        return _SAYINGS[self.kind](self, who, self.facts)
+        return _DESCRIPTIONS[self.kind](self, who, self.facts)
 
     def __str__(self):
         lines = [self.summary, *map(str, _drawings(self))]
@@ -372,7 +372,7 @@ _RULES = {
 }
 
 
-def _say_merge(e, who, f):
+def _describe_merge(e, who, f):
     "The sentences of a merge."
     worth = f", a score of {_share(f['score'])}" if f["score"] else ""
     won = "No other pair was worth as much."
@@ -387,40 +387,40 @@ def _say_merge(e, who, f):
     return (
         f"{who} was added at step {f['step']:,} of {f['merges']:,}: {_shown(e, f['left'])} occurred before "
         f"{_shown(e, f['right'])} {_times(f['count'])}{worth}. {won} It changed {f['changed']:,} of "
-        f"{f['pretokens']:,} distinct pretokens.{again}{_say_events(e, f)}"
+        f"{f['pretokens']:,} distinct pretokens.{again}{_describe_events(e, f)}"
     )
 
 
-def _say_events(e, f):
+def _describe_events(e, f):
     "The sentences that only a variant of BPE has."
-    said = f" It was chosen by {f['who']}." if f.get("who") is not None else ""
+    sentence = f" It was chosen by {f['who']}." if f.get("who") is not None else ""
     if f.get("removed"):
         last = f["removed"][-1]
         parts = " ".join(_shown(e, p) for p in last["parts"])
-        said += f" It was removed again at step {last['step']:,}, and became {parts}."
+        sentence += f" It was removed again at step {last['step']:,}, and became {parts}."
         if f["kept"]:
-            said += " A later merge formed it again."
-    return said
+            sentence += " A later merge formed it again."
+    return sentence
 
 
-def _say_alphabet(e, who, f):
+def _describe_alphabet(e, who, f):
     "The sentences of a symbol of the alphabet."
-    asked = f" It was requested with {f['asked']}." if f["asked"] else ""
+    request = f" It was requested with {f['asked']}." if f["asked"] else ""
     if not f["count"]:
-        return f"{who} is a symbol of the alphabet that does not occur in the corpus.{asked}"
+        return f"{who} is a symbol of the alphabet that does not occur in the corpus.{request}"
     limit = ""
     if f["limit"] is not None:
         limit = f", of which limit_alphabet={f['limit']} keeps the most frequent"
     if f["rank"] is None:
         begin = "that is always kept" if "seeds" in e.trace.facts else "present before the first merge"
-        return f"{who} is a symbol of the alphabet, {begin}. It occurs {_times(f['count'])}.{asked}"
+        return f"{who} is a symbol of the alphabet, {begin}. It occurs {_times(f['count'])}.{request}"
     return (
         f"{who} is a symbol of the alphabet, present before the first merge. It occurs "
-        f"{_times(f['count'])}, rank {f['rank']:,} of {f['of']:,} symbols{limit}.{asked}"
+        f"{_times(f['count'])}, rank {f['rank']:,} of {f['of']:,} symbols{limit}.{request}"
     )
 
 # %% ../../nbs/insight/05_explain_training.ipynb #324f4c66
-def _say_seed(who, s):
+def _describe_seed(who, s):
     "The sentence of a seed."
     return (
         f"{who} was seed {s['rank']:,} of {s['of']:,} by count times length; "
@@ -428,9 +428,9 @@ def _say_seed(who, s):
     )
 
 
-def _say_kept(e, who, f):
+def _describe_kept(e, who, f):
     "The sentences about a piece of Unigram that was kept."
-    begin, cuts = _say_seed(who, f["seed"]), [r for r in f["rounds"] if r["cut"]]
+    begin, cuts = _describe_seed(who, f["seed"]), [r for r in f["rounds"] if r["cut"]]
     if f["required"]:
         return f"{begin} Single characters are always kept."
     if not cuts:
@@ -441,20 +441,20 @@ def _say_kept(e, who, f):
         return f"{stayed}: no other pieces spell it."
     return (
         f"{stayed}: in the last, its removal would have cost {last['loss']:.4g} nats, and that of the "
-        f"cheapest piece that was kept {last['bar']:.4g}.{_say_other(e, f)}"
+        f"cheapest piece that was kept {last['bar']:.4g}.{_describe_other(e, f)}"
     )
 
 
-def _say_other(e, f):
+def _describe_other(e, f):
     "The pieces that would replace a piece."
     if not f["other"]:
         return ""
     return f" Its best other segmentation is {' '.join(_shown(e, p) for p in f['other']['pieces'])}."
 
 
-def _say_fell(e, who, f):
+def _describe_dropped(e, who, f):
     "The sentences about a piece of Unigram that was dropped."
-    begin, r = _say_seed(who, f["seed"]), f["fell"]["round"]
+    begin, r = _describe_seed(who, f["seed"]), f["fell"]["round"]
     if f["fell"]["why"] == "rare":
         return (
             f"{begin} It was dropped in round {r}, by EM: too few were expected in the segmentations of the "
@@ -466,11 +466,11 @@ def _say_fell(e, who, f):
     )
     return (
         f"{begin} It was dropped in round {r}: its removal cost {last['loss']:.4g} nats at most{above}."
-        f"{_say_other(e, f)}"
+        f"{_describe_other(e, f)}"
     )
 
 # %% ../../nbs/insight/05_explain_training.ipynb #56a546fa
-def _say_substring(e, who, f):
+def _describe_substring(e, who, f):
     "The sentences about a substring that PathPiece started from."
     s, n = f["seed"], f["rounds"]
     begin = (
@@ -482,7 +482,7 @@ def _say_substring(e, who, f):
     return f"{begin} It was dropped in round {f['fell']} of {n}: {without}, and {f['bar']:,} without the cheapest piece that was kept."
 
 # %% ../../nbs/insight/05_explain_training.ipynb #7d2a87c2
-def _say_used(e, who, f):
+def _describe_used(e, who, f):
     "The sentences about a piece that MinGram's BPE learned."
     first, *after = f["uses"]
     begin = f"{who} was piece {f['merge']:,} of {f['of']:,} that BPE learned, with the count {first:,}."
@@ -493,7 +493,7 @@ def _say_used(e, who, f):
     return f"{used} It was {chosen}: its score has rank {f['rank']:,} of {f['left']:,}, and {f['selected']:,} were wanted."
 
 # %% ../../nbs/insight/05_explain_training.ipynb #f258d298
-def _say_word(e, who, f):
+def _describe_word(e, who, f):
     "The sentences of a word."
     tied = last = ""
     if f["tied"]:
@@ -505,16 +505,16 @@ def _say_word(e, who, f):
     return f"{who} is word {f['rank']:,} of {f['of']:,}; it occurs {_times(f['count'])}.{tied}{last}"
 
 
-def _say_never(e, who, f):
+def _describe_never(e, who, f):
     "The sentences about a text that is not a piece."
     if "rank" in f:
         if f["count"] < f["min_frequency"]:
             why = f"it occurs {_times(f['count'])}, and min_frequency={f['min_frequency']}."
         else:
-            why = _say_word(e, "it", f)
+            why = _describe_word(e, "it", f)
         return f"{who} never became a piece: {why}"
     if "why" in f:
-        return f"{who} was not a seed: {_say_no_seed(e, f)}"
+        return f"{who} was not a seed: {_describe_no_seed(e, f)}"
     if len(f["split"]) != 2:
         split = " ".join(_shown(e, p) for p in f["split"])
         return f"{who} never became a piece: when training ended, it was {split}."
@@ -524,11 +524,11 @@ def _say_never(e, who, f):
         worth = f"the score {_share(pair['score'])}"
     return (
         f"{who} never became a piece: when training ended, {_shown(e, pair['left'])} before "
-        f"{_shown(e, pair['right'])} had {worth}{_say_last(e, f)}."
+        f"{_shown(e, pair['right'])} had {worth}{_describe_last(e, f)}."
     )
 
 
-def _say_no_seed(e, f):
+def _describe_no_seed(e, f):
     "Why a text was not a seed."
     if f["why"] == "length":
         return f"it has {len(e.piece)} characters, and max_piece_length={f['max_piece_length']}."
@@ -550,7 +550,7 @@ def _say_no_seed(e, f):
     )
 
 
-def _say_last(e, f):
+def _describe_last(e, f):
     "The count or score of the last merge, and why there was no other."
     if isinstance(f["last"], float):
         last = f"; the last merge had {f['last']:,.4g}"
@@ -568,15 +568,15 @@ def _say_last(e, f):
 
 
 # kind → function for its sentences
-_SAYINGS = {
-    "merge": _say_merge,
-    "alphabet": _say_alphabet,
-    "kept": _say_kept,
-    "fell": _say_fell,
-    "word": _say_word,
-    "substring": _say_substring,
-    "used": _say_used,
-    "never": _say_never,
+_DESCRIPTIONS = {
+    "merge": _describe_merge,
+    "alphabet": _describe_alphabet,
+    "kept": _describe_kept,
+    "fell": _describe_dropped,
+    "word": _describe_word,
+    "substring": _describe_substring,
+    "used": _describe_used,
+    "never": _describe_never,
     "special": lambda e, who, f: f"{who} is a special token, given to training and not learned.",
     "defined": lambda e, who, f: f"{who} is a user-defined piece, given to training and not learned.",
     "added": lambda e, who, f: (

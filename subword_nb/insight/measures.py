@@ -468,7 +468,7 @@ def boundary_scores(
 
     if not gold:
         raise ValueError("gold must have a word, got none; pass words with their parts")
-    matched = found = wanted = 0
+    matched = found = expected = 0
     rows = align_batch(tok, [f"a {word}" for word in gold], add_special_tokens=False, allowed_special=())
     for (word, parts), row in zip(gold.items(), rows, strict=True):
         if isinstance(parts, str) or "".join(parts) != word or not all(parts):
@@ -482,5 +482,5 @@ def boundary_scores(
             ends.add(at)
         matched += len(cuts & ends)
         found += len(cuts)
-        wanted += len(ends)
-    return BoundaryScores(matched, found, wanted)
+        expected += len(ends)
+    return BoundaryScores(matched, found, expected)

@@ -30,10 +30,10 @@ def suffix_steps(
     while True:
         order = suffix_array_ref(counts, length=length)
         marks = {places: ["strong"] * length for places in order}
-        said = f"Sorted by the first {length} letters." if length > 1 else "Sorted by the first letter."
+        caption = f"Sorted by the first {length} letters." if length > 1 else "Sorted by the first letter."
         frames.append(
             (
-                said if length else "All suffixes, in the order of the text.",
+                caption if length else "All suffixes, in the order of the text.",
                 _suffix_rows(counts, order, marks),
             )
         )
@@ -45,8 +45,8 @@ def suffix_steps(
         total = sum(counts[words[k]] for k, _ in found)
         marks = {place: ["new"] * n if place in found else ["weak"] * 99 for place in final}
         begin = "suffix begins" if len(found) == 1 else "neighbouring suffixes begin"
-        said = f"{len(found)} {begin} with {piece[:n]}, which occurs {total} times."
-        frames.append((said, _suffix_rows(counts, final, marks)))
+        caption = f"{len(found)} {begin} with {piece[:n]}, which occurs {total} times."
+        frames.append((caption, _suffix_rows(counts, final, marks)))
     return draw_steps(frames, title=title)
 
 
@@ -54,8 +54,8 @@ def _suffix_rows(counts: Mapping, order: list, marks: Mapping) -> dict:
     "A row for each suffix; the marks of its first letters are given."
     words, rows = list(counts), []
     for k, i in order:
-        given = marks[k, i]
-        letters = [(c, given[j] if j < len(given) else "") for j, c in enumerate(words[k][i:])]
+        labels = marks[k, i]
+        letters = [(c, labels[j] if j < len(labels) else "") for j, c in enumerate(words[k][i:])]
         rows.append((f"{words[k]} from {i}", letters, f"× {counts[words[k]]}"))
     return {"suffixes": rows}
 
@@ -81,14 +81,14 @@ def cache_steps(
             for s in memory
         ]
         text = [(s, "strong" if i == n else "weak" if i < n else "") for i, s in enumerate(spans)]
-        said = (
+        caption = (
             "is new: the model encodes it, and its ids are cached."
             if new
             else "is cached: no call of the model."
         )
         frames.append(
             (
-                f"{printable(span)} {said}",
+                f"{printable(span)} {caption}",
                 {"spans": [("", text)], "cache": rows, "ids": [("", list(map(str, ids)))]},
             )
         )
@@ -118,24 +118,24 @@ def mask_steps(
     starts = 0
     for of_class in classes.values():
         starts |= of_class & ~(of_class << 1)
-    said = "A run of a class begins where the byte before is of another class: x & ~(x << 1), for all four masks."
-    frames.append((said, _mask_rows(text, classes | {"starts": starts})))
+    caption = "A run of a class begins where the byte before is of another class: x & ~(x << 1), for all four masks."
+    frames.append((caption, _mask_rows(text, classes | {"starts": starts})))
 
     last = spaces & ((letters | numbers | signs) >> 1)
     blanks = last & mask(" ")
     starts = (starts | last) & ~(blanks << 1)
-    said = (
+    caption = (
         "The last space of a run begins a span; if it is a blank, what follows belongs to it and begins none."
     )
-    frames.append((said, _mask_rows(text, classes | {"last": last, "starts": starts})))
+    frames.append((caption, _mask_rows(text, classes | {"last": last, "starts": starts})))
 
     quotes = starts & mask("'")
     one, two = quotes & mask("stmd") >> 1, 0
     for a, b in ("re", "ve", "ll"):
         two |= quotes & mask(a) >> 1 & mask(b) >> 2
     starts = (starts & ~((one | two) << 1) | one << 2 | two << 3) & (1 << size) - 1
-    said = "An apostrophe that begins a span is joined with the s, t, m, d, re, ve or ll after it."
-    frames.append((said, _mask_rows(text, {"joined": one | two, "starts": starts})))
+    caption = "An apostrophe that begins a span is joined with the s, t, m, d, re, ve or ll after it."
+    frames.append((caption, _mask_rows(text, {"joined": one | two, "starts": starts})))
     begins = [i for i in range(size) if starts >> i & 1]
     spans = [text[a:b] for a, b in zip(begins, [*begins[1:], size], strict=True)]
     frames.append(("The spans begin at the bits of starts.", {"spans": [("", spans)]}))
@@ -145,8 +145,10 @@ def mask_steps(
 def _ascii_bytes(text: str) -> bytes:
     "The bytes of a text that fits into one row of a scanner."
     if not isinstance(text, str) or not 0 < len(text) <= 64 or not text.isascii():
-        got = f"{len(text)} characters" if isinstance(text, str) else f"a {type(text).__name__}"
-        raise ValueError(f"text must be 1 to 64 characters of ASCII, got {got}; pass a shorter or plain text")
+        shown = f"{len(text)} characters" if isinstance(text, str) else f"a {type(text).__name__}"
+        raise ValueError(
+            f"text must be 1 to 64 characters of ASCII, got {shown}; pass a shorter or plain text"
+        )
     if invalid := [c for c in text if not c.isprintable() and c not in "\t\n\v\f\r"]:
         raise ValueError(f"text must have no control characters, got {invalid[0]!r}; leave it out")
     return text.encode()
@@ -179,7 +181,7 @@ def pipeline_steps(
     pretokens: list = []
     for part, added in normal:
         pretokens += [part] if added is not None else c.pre.split_aligned(part)
-    alone, whole = encode_aligned(c, text), align(tok, text)
+    model_encoding, encoding = encode_aligned(c, text), align(tok, text)
     spans = [part.span(0, len(part.text)) for part, _ in normal]
     stages = [
         ("The text as it is given.", [(text, (0, len(text)), "")]),
@@ -200,11 +202,19 @@ def pipeline_steps(
         ),
         (
             "The model turns each pretoken into pieces, and looks up their ids.",
-            [(p, s, f"id {i}") for p, s, i in zip(alone.pieces, alone.offsets, alone.ids, strict=True)],
+            [
+                (p, s, f"id {i}")
+                for p, s, i in zip(
+                    model_encoding.pieces, model_encoding.offsets, model_encoding.ids, strict=True
+                )
+            ],
         ),
         (
             "The post-processor adds special tokens.",
-            [(p, s, f"id {i}") for p, s, i in zip(whole.pieces, whole.offsets, whole.ids, strict=True)],
+            [
+                (p, s, f"id {i}")
+                for p, s, i in zip(encoding.pieces, encoding.offsets, encoding.ids, strict=True)
+            ],
         ),
     ]
     frames, before = [], {text}

@@ -44,12 +44,12 @@ def _spelled(piece):
 
 def _options(trace):
     "Name → value of what decides which pairs may be merged."
-    given = trace.facts["options"]
+    options = trace.facts["options"]
     return dict(
-        least=max(1, given.get("min_frequency") or 1),
-        longest=given.get("max_token_length") or math.inf,
-        rule=given.get("tie_break", "ids"),
-        limit=given.get("limit_alphabet"),
+        least=max(1, options.get("min_frequency") or 1),
+        longest=options.get("max_token_length") or math.inf,
+        rule=options.get("tie_break", "ids"),
+        limit=options.get("limit_alphabet"),
     )
 
 # %% ../../nbs/insight/00_training_history.ipynb #c8f221d3
@@ -248,8 +248,8 @@ def _bpe_sequence(run):
     rows = s.place.reshape(-1, PLACE_WIDTH)
     at = _chase(run.start[:-1] + 1, run.start[1:] + 1, rows[:, LENGTH].astype(np.int64))
     pair, word = rows[at, PAIR], rows[at, WORD]
-    symbol, alone = np.where(pair >= 0, s.left[pair], -1), np.flatnonzero(pair < 0)
-    inner = alone[(alone > 0) & (word[alone - 1] == word[alone]) & (pair[alone - 1] >= 0)]
+    symbol, unpaired = np.where(pair >= 0, s.left[pair], -1), np.flatnonzero(pair < 0)
+    inner = unpaired[(unpaired > 0) & (word[unpaired - 1] == word[unpaired]) & (pair[unpaired - 1] >= 0)]
     symbol[inner] = s.right[pair[inner - 1]]
     ids = {p: i for i, p in enumerate(names)}
     for i in np.flatnonzero(symbol < 0).tolist():  # pretokens that are one piece
@@ -336,8 +336,8 @@ def _candidates(run, often, limit):
     left, right, count = left[some].astype(np.int64), right[some].astype(np.int64), count[some]
     worth = count / (often[left].astype(float) * often[right]) if by_score else count
     if len(worth) > limit:
-        bar = np.partition(worth, -limit)[-limit]
-        some = np.flatnonzero(worth >= bar * (1 - 1e-9) if by_score else worth >= bar)
+        threshold = np.partition(worth, -limit)[-limit]
+        some = np.flatnonzero(worth >= threshold * (1 - 1e-9) if by_score else worth >= threshold)
     else:
         some = np.arange(len(worth))
     return list(zip(left[some].tolist(), right[some].tolist(), count[some].tolist(), strict=True))
@@ -393,7 +393,7 @@ def merge_row(
     step: int,  # Number of the merge
     pair: tuple,  # Left part, right part, result
     worth: tuple,  # Count, and score or None
-    rivals: list,  # (left, right, count, score, is it worth the same?) of those that are shown, the best first
+    candidates: list,  # (left, right, count, score, is it worth the same?) of those that are shown, the best first
     parts: list,  # [piece, count before, count after]
     changed: tuple,  # Number of pretokens that change, and how often they occur
     examples: list[tuple],  # (pretoken, count, pieces before, pieces after)
@@ -406,7 +406,7 @@ def merge_row(
     names = ("left", "right", "count", "score", "tied")
     return row | dict(
         tied=tied,
-        order=[dict(zip(names, rival, strict=True)) for rival in rivals],
+        order=[dict(zip(names, rival, strict=True)) for rival in candidates],
         parts=parts,
         changed=changed[0],
         occurrences=changed[1],

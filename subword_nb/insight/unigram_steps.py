@@ -53,16 +53,16 @@ def viterbi_steps(
             )
             for node in tried
         ]
-        said = f"Position {end}: no path leads here."
+        caption = f"Position {end}: no path leads here."
         if path:
-            said = f"Position {end}: {printable(path[-1].piece)} is the best last piece, with {_number(score)} in all."
+            caption = f"Position {end}: {printable(path[-1].piece)} is the best last piece, with {_number(score)} in all."
         rows = [*rows, (str(end), [_number(score)], " ".join(printable(node.piece) for node in path))]
         shown = [
             (label, [(cells[0], "new")] if label == str(end) else cells, note) for label, cells, note in rows
         ]
         frames.append(
             (
-                said,
+                caption,
                 {"lattice": draw_path(lattice, path=path), "nodes that end here": sums, "best scores": shown},
             )
         )
@@ -113,8 +113,8 @@ def forward_backward_steps(
         (f"{node.start}–{node.end}", [node.piece], f"{share:.3f}")
         for node, share in zip(lattice.nodes, node_marginals(lattice), strict=True)
     ]
-    said = f"Both ends agree on {_probability(alpha[-1])}. The share of a node is what passes through it, divided by that."
-    frames.append((said, {name: table(n + 1, 0, -1), "share of each node": shares}))
+    caption = f"Both ends agree on {_probability(alpha[-1])}. The share of a node is what passes through it, divided by that."
+    frames.append((caption, {name: table(n + 1, 0, -1), "share of each node": shares}))
     return draw_steps(frames, title=title)
 
 
@@ -150,10 +150,12 @@ def em_steps(
             rows.append((printable(piece), [now], f"expected {step.expected[piece]:.2f}{change}"))
         before = {piece: f"{math.exp(score):.4f}" for piece, score in step.scores.items()}
         gain = step.log_likelihood - history[number - 1].log_likelihood if number else 0.0
-        said = f"Round {number + 1}: {len(step.scores)} pieces, log-likelihood {_number(step.log_likelihood)}"
+        caption = (
+            f"Round {number + 1}: {len(step.scores)} pieces, log-likelihood {_number(step.log_likelihood)}"
+        )
         if number:
-            said += f", {gain:.2f} higher" if gain >= 0.005 else ", as before"
-        frames.append((said + ".", {"piece, probability, expected count": rows}))
+            caption += f", {gain:.2f} higher" if gain >= 0.005 else ", as before"
+        frames.append((caption + ".", {"piece, probability, expected count": rows}))
     return draw_steps(frames, title=title)
 
 # %% ../../nbs/insight/11_unigram_steps.ipynb #b1dcecd0

@@ -25,8 +25,8 @@ def unstable_ref(
     "Encode the text with each continuation, and compare."
     ids = tok.encode(text, add_special_tokens=False)
     certain = len(ids)
-    for more in continuations:
-        certain = min(certain, _common(ids, tok.encode(text + more, add_special_tokens=False)))
+    for continuation in continuations:
+        certain = min(certain, _common(ids, tok.encode(text + continuation, add_special_tokens=False)))
     return len(ids) - certain
 
 
@@ -89,8 +89,8 @@ def _covers(model):
 
 def _ends_beyond(model, pieces, pretoken, at):
     "Is there a piece from a position to beyond the end that some continuation contains?"
-    begun = model.tokens(pretoken[:at])[-_CONTEXT:]
-    head = pretoken[begun[0].start : at] if begun else ""
+    last_tokens = model.tokens(pretoken[:at])[-_CONTEXT:]
+    head = pretoken[last_tokens[0].start : at] if last_tokens else ""
     before = list(model.encode(head)) if head else []
     return any(
         list(model.encode(head + piece)) == [*before, model.piece2id[piece]]
@@ -107,8 +107,8 @@ _PROBES = [*_KINDS, *map("".join, product(_KINDS, repeat=2)), "ll", "re", "ve"]
 
 def _probes(tok, text):
     "The texts appended to find out where pretokens end."
-    begun = (t.content for t, _ in tok.added_tokens)
-    rests = [s[k:] for s in begun for k in range(1, len(s)) if text.endswith(s[:k])]
+    contents = (t.content for t, _ in tok.added_tokens)
+    rests = [s[k:] for s in contents for k in range(1, len(s)) if text.endswith(s[:k])]
     return [*_PROBES, *rests, *(rest + "a" for rest in rests)]
 
 # %% ../../nbs/insight/14_unstable.ipynb #1bff12ad
@@ -127,16 +127,16 @@ def unstable(
     context, tail = _tail(tok, c, text)
     n_context = len(units_of(c, context))
 
-    def pretokens(more):
-        return units_of(c, context + tail + more)[n_context:]
+    def pretokens(continuation):
+        return units_of(c, context + tail + continuation)[n_context:]
 
-    now, then = pretokens(""), [pretokens(more) for more in _probes(tok, text)]
+    now, then = pretokens(""), [pretokens(probe) for probe in _probes(tok, text)]
     final = min(_common(now, row) for row in then)
     ids = _ids(c.model, now[final:])
-    certain = _common(ids, _begun(tok, c.model, now[final:]))
-    for row in {tuple(row[final:]) for row in then if not _grows(now, row)}:
+    certain = _common(ids, _certain_ids(tok, c.model, now[final:]))
+    for row in {tuple(row[final:]) for row in then if not _only_last_grows(now, row)}:
         if certain:
-            certain = min(certain, _common(ids, _begun(tok, c.model, row)))
+            certain = min(certain, _common(ids, _certain_ids(tok, c.model, row)))
     return len(ids) - certain
 
 # %% ../../nbs/insight/14_unstable.ipynb #cbd7a487
@@ -145,7 +145,7 @@ def _ids(model, units):
     return [i for unit in units for i in ([unit] if isinstance(unit, int) else model.encode(unit))]
 
 
-def _grows(now, row):
+def _only_last_grows(now, row):
     "Are these the same pretokens, of which the last one has grown? Then nothing new is to be learned from them."
     k = len(now) - 1
     if not now or row[:k] != now[:k] or len(row) <= k or isinstance(now[k], int) or isinstance(row[k], int):
@@ -153,7 +153,7 @@ def _grows(now, row):
     return row[k].startswith(now[k])
 
 
-def _begun(tok, model, units):
+def _certain_ids(tok, model, units):
     "The ids that are certain where these are the pretokens, of which the last one may grow."
     if not units or isinstance(units[-1], int):
         return _ids(model, units)

@@ -37,11 +37,11 @@ def events_of(
     bounds, parts = a["event_bounds"].tolist(), a["event_parts"].tolist()
     return [
         Event(
-            "remove" if gone else "merge",
+            "remove" if removed else "merge",
             names[piece],
             tuple(names[i] for i in parts[bounds[k] : bounds[k + 1]]),
         )
-        for k, (gone, piece) in enumerate(
+        for k, (removed, piece) in enumerate(
             zip(a["event_removed"].tolist(), a["event_piece"].tolist(), strict=True)
         )
     ]
@@ -106,11 +106,11 @@ def _whole_characters(trace, step, counts):
     "The pieces that end with a character, at a step; and every beginning of a character."
     characters = utf8_characters if trace.counts.bytewise else pair_characters
     every = {c for text in counts for c in characters(text)}
-    whole = {c for c in every if len(c) == 1}
+    complete = {c for c in every if len(c) == 1}
     for _, piece, (a, _) in events_of(trace)[:step]:
-        if a in whole or piece in every:
-            whole.add(piece)
-    return whole, {c[:k] for c in every for k in range(2, len(c) + 1)}
+        if a in complete or piece in every:
+            complete.add(piece)
+    return complete, {c[:k] for c in every for k in range(2, len(c) + 1)}
 
 # %% ../../nbs/insight/01_variant_history.ipynb #3ac2a8bd
 def _order(trace, step, pairs, counts) -> list:
@@ -203,8 +203,10 @@ def event_history(
         )
     removed = [dict(step=k, parts=_parts(trace, k)) for k in of_piece if a["event_removed"][k]]
     merges: dict = {}
-    for k, (i, gone) in enumerate(zip(a["event_piece"].tolist(), a["event_removed"].tolist(), strict=True)):
-        if not gone:
+    for k, (i, is_removal) in enumerate(
+        zip(a["event_piece"].tolist(), a["event_removed"].tolist(), strict=True)
+    ):
+        if not is_removal:
             merges.setdefault(i, k)
     tree = _tree(trace, merges, number, len(a["event_piece"]))
     return event_facts(trace, made[0], limit=limit) | dict(

@@ -307,7 +307,7 @@ def _conversion(c):
     return "\n".join(lines + [f"to read it: Tokenizer.load({str(c.path)!r}{options})"] * bool(c.options))
 
 # %% ../../nbs/tokenizer/02_convert.ipynb #0aa6f5a1
-def _left_open(tok, kind):
+def _reader_options(tok, kind):
     "The options that a reader needs, because the format does not store them."
     if kind == "vocab.txt":
         return _for_vocab_txt(tok)
@@ -395,13 +395,13 @@ def convert(
     kind = kind or kind_of_name(target)
     tok = source if isinstance(source, Tokenizer) else Tokenizer.load(source, **options)
     written = write_file(tok.parts, target, kind=kind)
-    left, by = (
-        _left_open(tok, kind) | _spelled_option(tok, kind),
+    failing, by = (
+        _reader_options(tok, kind) | _spelled_option(tok, kind),
         "pieces" if kind in ("minbpe", "nmt") else "ids",
     )
     if kind == "nmt":
         tok = Tokenizer(
             **translate(tok.parts, kind).parts._replace(source=None, allowed_special=())._asdict()
         )  # whose pieces are spelled as there
-    again, left = _reloaded(written.path, left)
-    return Conversion(written.path, kind, written.notes, compare(tok, again, n=n, seed=seed, by=by), left)
+    again, failing = _reloaded(written.path, failing)
+    return Conversion(written.path, kind, written.notes, compare(tok, again, n=n, seed=seed, by=by), failing)
