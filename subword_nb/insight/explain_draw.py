@@ -283,13 +283,13 @@ def _unigram_parts(reason, word, read, limit):
         [
             _pieces_cell(path["pieces"], limit),
             _score(path["score"]),
-            f"{path['behind']:.2f}",
+            f"{path['gap']:.2f}",
             ("bar", path["probability"]),
         ]
         for path in paths[:limit]
     ]
     if rows:
-        header = ["split", "score", "nats behind", "share of all segmentations"]
+        header = ["split", "score", "gap, nats", "share of all segmentations"]
         parts.append(("table", header, rows, len(paths) - limit, "splits"))
     rows = [
         [

@@ -40,7 +40,7 @@ class RankedPath(NamedTuple):
 
     pieces: list  # The pieces in its place
     score: float  # Natural-log probability, added from left to right
-    behind: float  # Nats behind the segmentation that is taken
+    gap: float  # Score of the chosen segmentation minus that of this one, nats
     probability: float  # Share of all segmentations' probability
 
 # %% ../../nbs/unigram/08_explain.ipynb #05e92e1c
@@ -94,7 +94,7 @@ def explain_unigram_ref(
     pretoken: str,  # A short pretoken: the number of segmentations doubles with each character
     *,
     n: int = 5,  # Number of segmentations to list
-) -> tuple:  # (start, end) → marginal; (pieces' ends, score, behind, probability) of the best; the total
+) -> tuple:  # (start, end) → marginal; (pieces' ends, score, gap, probability) of the best; the total
     "The facts about a segmentation, from the list of all."
     found = [(sum(score for _, _, score in path), path) for path in _splits(model, pretoken)]
     found.sort(key=lambda scored: (-scored[0], [start for start, _, _ in reversed(scored[1])]))
@@ -238,15 +238,15 @@ def _shown(path):
     "A ranked path in words: share, distance, pieces."
     from subword_nb.core.draw import clip, printable
 
-    near = 0 < abs(path.behind) < 0.005
-    behind = f"{path.behind:.0e}" if near else f"{path.behind:.2f}"
-    return f"{path.probability:.2%}", behind, clip(" ".join(map(printable, path.pieces)), n=160)
+    near = 0 < abs(path.gap) < 0.005
+    gap = f"{path.gap:.0e}" if near else f"{path.gap:.2f}"
+    return f"{path.probability:.2%}", gap, clip(" ".join(map(printable, path.pieces)), n=160)
 
 
 def _table(reason):
     "A reason in characters: a line for each segmentation."
-    rows = [("share", "behind", "pieces"), *map(_shown, reason.paths)]
-    lines = [f"{share:>8} {behind:>8}  {pieces}" for share, behind, pieces in rows]
+    rows = [("share", "gap", "pieces"), *map(_shown, reason.paths)]
+    lines = [f"{share:>8} {gap:>8}  {pieces}" for share, gap, pieces in rows]
     if reason.note:
         lines.append(reason.note)
     return "\n".join(lines)
@@ -263,7 +263,7 @@ def _html(reason):
 
     rows = "".join(f"<tr>{cells('td', _shown(path))}</tr>" for path in reason.paths)
     note = f"<p>{escape(printable(reason.note, space=' '))}</p>" if reason.note else ""
-    return f"{picture}<table><tr>{cells('th', ('share', 'nats behind', 'pieces'))}</tr>{rows}</table>{note}"
+    return f"{picture}<table><tr>{cells('th', ('share', 'gap, nats', 'pieces'))}</tr>{rows}</table>{note}"
 
 # %% ../../nbs/unigram/08_explain.ipynb #688a7f9f
 def draw_unigram(

@@ -119,18 +119,18 @@ def scored_merges_ref(
 def scored_merges(
     model,  # A `SentencePieceBPE`: the model
     text: str,  # A normalized text
-) -> tuple:  # First symbols; `Merge`s in their order; parts that are left, unused ones split again
+) -> tuple:  # First symbols; `Merge`s in their order; the final parts, unused ones split again
     "Merge the neighbours with the highest score, the leftmost first, and record every merge."
     symbols, fixed = _first(model, text)
     strength, spare = _strength(model)
-    standing = [s.start for s in symbols]
+    remaining = [s.start for s in symbols]
     ends = {s.start: s.end for s in symbols}
     steps, made = [], {}
 
     def offer(i):
-        if not 0 <= i < len(standing) - 1 or fixed & {*standing[i : i + 2]}:
+        if not 0 <= i < len(remaining) - 1 or fixed & {*remaining[i : i + 2]}:
             return None
-        left, mid = standing[i : i + 2]
+        left, mid = remaining[i : i + 2]
         piece = text[left : ends[mid]]
         key = strength(piece)
         if key is None:
@@ -139,24 +139,24 @@ def scored_merges(
             made[piece] = mid - left
         return key, left, ends[mid]
 
-    heap = [c for c in map(offer, range(len(standing))) if c]
+    heap = [c for c in map(offer, range(len(remaining))) if c]
     heapify(heap)
     while heap:
         _, left, end = heappop(heap)
-        at = bisect_left(standing, left)
-        if at >= len(standing) - 1 or standing[at] != left or ends[standing[at + 1]] != end:
+        at = bisect_left(remaining, left)
+        if at >= len(remaining) - 1 or remaining[at] != left or ends[remaining[at + 1]] != end:
             continue  # joined otherwise since
-        mid, piece = standing[at + 1], text[left:end]
+        mid, piece = remaining[at + 1], text[left:end]
         score = model.scores[model.piece2id[piece]]
         steps.append(Merge(None, text[left:mid], text[mid:end], piece, at, left, end, score))
         ends[left] = end
-        del standing[at + 1]
+        del remaining[at + 1]
         for candidate in filter(None, map(offer, (at - 1, at))):
             heappush(heap, candidate)
     return (
         symbols,
         steps,
-        [part for left in standing for part in _final_symbols(text[left : ends[left]], made)],
+        [part for left in remaining for part in _final_symbols(text[left : ends[left]], made)],
     )
 
 # %% ../../nbs/unigram/09_explain_sentencepiece.ipynb #6a7c0e27
@@ -266,8 +266,8 @@ def explain_slices(
     _check(model, text)
     known = {} if known is None else known
     out, at, tokens = [], 0, model.tokens(text)
-    begun = {token.start for token in tokens}
-    starts = [i for i in (cut or slice_cutter(model))(text) if i in begun]
+    token_starts = {token.start for token in tokens}
+    starts = [i for i in (cut or slice_cutter(model))(text) if i in token_starts]
     for start, end in pairwise([*starts, len(text)]):
         first = at
         while at < len(tokens) and tokens[at].start < end:

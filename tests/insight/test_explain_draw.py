@@ -200,7 +200,7 @@ def test_hostile_data():
                     }
                 ]
                 * bool(s),
-                "paths": [{"pieces": [s] * 99, "score": -1.0, "behind": 0.0, "probability": 1.0}],
+                "paths": [{"pieces": [s] * 99, "score": -1.0, "gap": 0.0, "probability": 1.0}],
                 "total": 0.0,
                 "pieces": [s],
                 "note": s,
@@ -434,9 +434,9 @@ def test_what_is_no_explanation(bad):
         ),
         (
             "t5-small/tokenizer.json",
-            ["▁To ken ization", "━ ization  −9.97", "nats behind", "94.3%", "undecided ones first"],
+            ["▁To ken ization", "━ ization  −9.97", "gap, nats", "94.3%", "undecided ones first"],
         ),
-        ("t5-small/spiece.model", ["▁To ken ization", "behind"]),
+        ("t5-small/spiece.model", ["▁To ken ization", "gap"]),
         ("xlnet-base-cased", ["▁To ken ization", "4.07", "<unk>"]),
         ("phi-3-mini/tokenizer.json", ["ization", "rank"]),
     ],

@@ -90,12 +90,10 @@ def check_lattice(reason, model, text, n=5):
     assert all(a.id == model.piece2id[a.piece] for a in reason.arcs if not a.unknown)
     assert all(a.id is None or a.id == model.piece2id[model.unk_piece] for a in reason.arcs if a.unknown)
     assert (
-        1 <= len(reason.paths) <= n
-        and reason.paths[0].pieces == reason.pieces
-        and reason.paths[0].behind == 0
+        1 <= len(reason.paths) <= n and reason.paths[0].pieces == reason.pieces and reason.paths[0].gap == 0
     )
-    behind = [p.behind for p in reason.paths[1:]]
-    assert behind == sorted(behind) and all(p.behind == reason.paths[0].score - p.score for p in reason.paths)
+    gaps = [p.gap for p in reason.paths[1:]]
+    assert gaps == sorted(gaps) and all(p.gap == reason.paths[0].score - p.score for p in reason.paths)
     for i in range(len(text)):
         assert sum(a.marginal for a in reason.arcs if a.start <= i < a.end) == pytest.approx(1, abs=1e-9)
 
@@ -156,7 +154,7 @@ def test_scores_that_add_up_to_nothing_and_to_much():
     for text in ("aa", "aaaa", "bbbb", "abab"):
         reason = explain_unigram(model, text)
         check_plain(reason, model, text)
-        assert all(math.isfinite(x) for p in reason.paths for x in (p.score, p.behind, p.probability))
+        assert all(math.isfinite(x) for p in reason.paths for x in (p.score, p.gap, p.probability))
     worst = unigram_model([("a", -1.7e308)])
     for call in (worst.encode, lambda text: explain_unigram(worst, text)):
         with pytest.raises(ValueError, match="'a'"):
@@ -316,7 +314,7 @@ def check_sums(reason, model, text):
     taken = [a for a in reason.arcs if a.best]
     assert [a.start for a in taken] + [len(text)] == [0] + [a.end for a in taken]
     assert all(a.score == (model.unk_score if a.unknown else model.table[a.piece]) for a in reason.arcs)
-    ahead = -min(p.behind for p in reason.paths)
+    ahead = -min(p.gap for p in reason.paths)
     assert (ahead > 0) <= ("32-bit sums take this split" in (reason.note or ""))
     reach = max(abs(sum(a.score for a in taken[:i])) for i in range(len(taken) + 1))
     assert ahead <= 4 * (len(text) + 1) * 2**-24 * max(reach, 1.0) + 1e-9
@@ -526,7 +524,7 @@ def test_a_page_for_t5(shared_file):
     reason = explain_sentencepiece(model, text)
     check_plain(reason, model, text)
     assert len(reason.arcs) >= 2000 and len(reason.paths) == 5 and isinstance(reason.paths[0], RankedPath)
-    assert reason.paths[1].behind < 1 and 0 < reason.paths[0].probability < 1
+    assert reason.paths[1].gap < 1 and 0 < reason.paths[0].probability < 1
 
 
 def test_unigram_stays_a_plain_model():
