@@ -463,7 +463,7 @@ def how_ended(
     from subword_nb.train.train import why_ended_early
 
     why = why_ended_early(report)
-    return f" (stopped before {report.asked:,}: {why})" if why else ""
+    return f" (stopped before {report.requested:,}: {why})" if why else ""
 
 # %% ../../nbs/cli/06_train.ipynb #50fed9ce
 def count_command(

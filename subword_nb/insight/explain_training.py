@@ -46,7 +46,7 @@ def _alphabet_facts(trace, piece):
         count=count,
         rank=1 + sum(n > count for n in often.values()),
         of=len(often),
-        asked="initial_alphabet" if piece in trace.facts["initial"] else None,
+        requested_by="initial_alphabet" if piece in trace.facts["initial"] else None,
         limit=trace.facts["options"].get("limit_alphabet"),
     )
 
@@ -72,7 +72,7 @@ def _event_kind(trace, piece):
     if number < f["start"]:
         count = sum(text.count(piece) * n for text, n in _visible_counts(trace).items())
         requested_by = "initial_alphabet" if piece in f["initial"] else None
-        return "alphabet", dict(count=count, rank=None, of=None, asked=requested_by, limit=None)
+        return "alphabet", dict(count=count, rank=None, of=None, requested_by=requested_by, limit=None)
     history = event_history(trace, piece)
     run = dict(rule=f["options"].get("tie_break", "ids"), pretokens=history["of"])
     return "merge", history | run | dict(kept=piece in f["pieces"])
@@ -113,11 +113,11 @@ def _rounds(trace, i):
     a, out = trace.arrays, []
     length = a["seed_length"]
     for r in range(len(trace.facts["losses"])):
-        alive, loss, kept = a[f"alive{r}"], a[f"loss{r}"], a[f"kept{r}"]
+        alive, loss, survives = a[f"alive{r}"], a[f"loss{r}"], a[f"kept{r}"]
         k = int(np.searchsorted(alive, i))
         if k == len(alive) or alive[k] != i:
             return out, dict(round=r, why="rare")
-        bar = loss[kept & (length[alive] > 1)].min(initial=np.inf)
+        bar = loss[survives & (length[alive] > 1)].min(initial=np.inf)
         p = float(a[f"prob{r}"][k])
         facts = dict(
             round=r,
@@ -127,11 +127,11 @@ def _rounds(trace, i):
             uses=int(a[f"uses{r}"][k]),
             loss=_finite(loss[k]),
             bar=_finite(bar),
-            kept=bool(kept[k]),
-            cut=not kept.all(),
+            kept=bool(survives[k]),
+            cut=not survives.all(),
         )
         out.append(facts)
-        if not kept[k]:
+        if not survives[k]:
             return out, dict(round=r, why="cheap")
     return out, None if i in a["alivefinal"] else dict(round=len(out), why="rare")
 
@@ -163,7 +163,7 @@ def _unigram_kind(trace, piece):
     "Kind and facts of a piece of Unigram."
     a, i = trace.arrays, _seed(trace, piece)
     if i is None and piece in trace.facts["pieces"]:
-        return "alphabet", dict(count=0, rank=None, of=None, asked="required_chars", limit=None)
+        return "alphabet", dict(count=0, rank=None, of=None, requested_by="required_chars", limit=None)
     if i is None:
         return "never", _no_seed(trace, piece)
     rounds, dropped = _rounds(trace, i)
@@ -176,12 +176,12 @@ def _unigram_kind(trace, piece):
     facts = dict(
         seed=seed,
         rounds=rounds,
-        fell=dropped,
+        dropped=dropped,
         other=_other_split(trace, piece, rounds[-1]["round"]) if rounds else None,
         required=len(piece) == 1,
         final=None if dropped else _final_facts(a, i),
     )
-    return "fell" if dropped else "kept", facts
+    return "dropped" if dropped else "kept", facts
 
 
 def _final_facts(a, i):
@@ -249,7 +249,7 @@ def _path_kind(trace, piece):
     if piece not in f["seeds"]:
         if piece in f["pieces"]:
             return "alphabet", dict(
-                count=_occurrences(trace, piece), rank=None, of=None, asked=None, limit=None
+                count=_occurrences(trace, piece), rank=None, of=None, requested_by=None, limit=None
             )
         n, longest = _occurrences(trace, piece), f["options"].get("max_piece_length", 16)
         if not n:
@@ -261,7 +261,7 @@ def _path_kind(trace, piece):
     return "substring", dict(
         seed=dict(rank=i + 1, of=len(f["seeds"]), occurrences=_occurrences(trace, piece)),
         increase=int(a["increase"][i]),
-        fell=None if dropped < 0 else dropped + 1,
+        dropped=None if dropped < 0 else dropped + 1,
         bar=bars[dropped],
         rounds=len(bars) - 1,
     )
@@ -278,7 +278,9 @@ def _mingram_kind(trace, piece):
         return "never", dict(occurrences=n, why="merges", seeds=len(seeds))
     i, weight = seeds.index(piece), f["options"].get("weight", 1e-5)
     if len(piece) == 1:
-        return "alphabet", dict(count=_occurrences(trace, piece), rank=None, of=None, asked=None, limit=None)
+        return "alphabet", dict(
+            count=_occurrences(trace, piece), rank=None, of=None, requested_by=None, limit=None
+        )
     total = int(uses[2].sum())
     remaining = [k for k, p in enumerate(seeds) if len(p) > 1 and uses[2, k]]
     remaining.sort(key=lambda k: (-mingram_score(int(uses[2, k]), total, weight=weight), k))
@@ -405,7 +407,7 @@ def _describe_events(e, f):
 
 def _describe_alphabet(e, who, f):
     "The sentences of a symbol of the alphabet."
-    request = f" It was requested with {f['asked']}." if f["asked"] else ""
+    request = f" It was requested with {f['requested_by']}." if f["requested_by"] else ""
     if not f["count"]:
         return f"{who} is a symbol of the alphabet that does not occur in the corpus.{request}"
     limit = ""
@@ -454,8 +456,8 @@ def _describe_other(e, f):
 
 def _describe_dropped(e, who, f):
     "The sentences about a piece of Unigram that was dropped."
-    begin, r = _describe_seed(who, f["seed"]), f["fell"]["round"]
-    if f["fell"]["why"] == "rare":
+    begin, r = _describe_seed(who, f["seed"]), f["dropped"]["round"]
+    if f["dropped"]["why"] == "rare":
         return (
             f"{begin} It was dropped in round {r}, by EM: too few were expected in the segmentations of the "
             "corpus."
@@ -477,9 +479,9 @@ def _describe_substring(e, who, f):
         f"{who} was substring {s['rank']:,} of {s['of']:,} by count; it occurs {_times(s['occurrences'])}."
     )
     without = f"without it, the corpus has {f['increase']:,} more tokens"
-    if f["fell"] is None:
+    if f["dropped"] is None:
         return f"{begin} It was kept to the end, through {n} round{'s' * (n != 1)}: {without}."
-    return f"{begin} It was dropped in round {f['fell']} of {n}: {without}, and {f['bar']:,} without the cheapest piece that was kept."
+    return f"{begin} It was dropped in round {f['dropped']} of {n}: {without}, and {f['bar']:,} without the cheapest piece that was kept."
 
 # %% ../../nbs/insight/05_explain_training.ipynb #7d2a87c2
 def _describe_used(e, who, f):
@@ -487,7 +489,7 @@ def _describe_used(e, who, f):
     first, *after = f["uses"]
     begin = f"{who} was piece {f['merge']:,} of {f['of']:,} that BPE learned, with the count {first:,}."
     if 0 in after:
-        return f"{begin} It fell in pass {after.index(0) + 1}: no best segmentation used it."
+        return f"{begin} It was dropped in pass {after.index(0) + 1}: no best segmentation used it."
     used = f"{begin} The best segmentations used it {_times(after[0])}, and in the second pass {_times(after[1])}."
     chosen = "selected" if f["rank"] <= f["selected"] else "not selected"
     return f"{used} It was {chosen}: its score has rank {f['rank']:,} of {f['left']:,}, and {f['selected']:,} were wanted."
@@ -572,7 +574,7 @@ _DESCRIPTIONS = {
     "merge": _describe_merge,
     "alphabet": _describe_alphabet,
     "kept": _describe_kept,
-    "fell": _describe_dropped,
+    "dropped": _describe_dropped,
     "word": _describe_word,
     "substring": _describe_substring,
     "used": _describe_used,
@@ -601,7 +603,7 @@ def _drawings(e):
         if f["tied"] > 0:
             title += "; = is worth the same"
         return [draw_merge_tree(_tree_of(e, f["tree"])), draw_bars(best, title=title)]
-    if e.kind in ("kept", "fell") and f["rounds"]:
+    if e.kind in ("kept", "dropped") and f["rounds"]:
         probabilities = [(str(r["round"]), r["probability"]) for r in f["rounds"]]
         return [draw_bars(probabilities, title="Probability after EM, round by round")]
     return []
@@ -640,7 +642,7 @@ def _tables(e):
             [f"{_shown(e, r['left'])} + {_shown(e, r['right'])}", f"{r['count']:,}"] for r in f["pairs"][:20]
         ]
         return [[["pair", "count at the end"], *pairs]]
-    if e.kind not in ("kept", "fell") or not f["rounds"]:
+    if e.kind not in ("kept", "dropped") or not f["rounds"]:
         return []
     rounds = [
         [
@@ -682,7 +684,7 @@ def _plot(e, ax):
     "A chart of a piece among the others."
     import matplotlib.pyplot as plt
 
-    if e.kind not in ("merge", "kept", "fell") or not e.facts.get("rounds", [0]):
+    if e.kind not in ("merge", "kept", "dropped") or not e.facts.get("rounds", [0]):
         raise ValueError(
             f"the piece must come from a merge or from Unigram, got one of the kind {e.kind!r}, with nothing to plot; "
             "print the explanation"

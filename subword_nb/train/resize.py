@@ -113,7 +113,7 @@ def truncate(
     source=None,  # For Unigram: the corpus, or counts, to prune with
     **options,  # Those of `train` that a corpus needs, such as `field`
 ) -> "_Tok":  # A new one, with the ids from 0 on
-    "The tokenizer that training to a smaller size would have given."
+    "The tokenizer that training to a smaller size would have produced."
     if tok.model.has_lattice:
         if source is None:
             raise ValueError(
@@ -146,7 +146,8 @@ def with_model(
     *,
     training=None,  # The report of its training
     added: tuple | None = None,  # (`AddedToken`, id) pairs; None: those it has, under their new ids
-    allowed_special: str | Collection[str] | None = None,  # Special tokens found in texts; None: as it has it
+    # Special tokens found in texts; None: the tokenizer's setting
+    allowed_special: str | Collection[str] | None = None,
     source=None,  # What its file will record besides
 ) -> "_Tok":  # A new one
     "A tokenizer with another model and other ids; whatever names ids follows."
@@ -187,7 +188,7 @@ def _cut_report(tok, model, size):
         learned = len(model.merges)
     elif model.algorithm == "wordpiece":
         learned = max(0, learned - (len(tok.piece2id) - size))
-    return report._replace(asked=size, pieces=size, ended="full", history=report.history[:learned])
+    return report._replace(requested=size, pieces=size, ended="full", history=report.history[:learned])
 
 
 def _renumbered(processor, ids):
@@ -421,11 +422,11 @@ def _learned_again(tok, kind, source, vocab_size, options):
     if found[: len(old)] == old and same_ids:
         return new
     if kind == "wordpiece":
-        begun = found[: len(old) + gaps]
-        if [p for p in begun if p in tok.model.piece2id] != old:
+        relearned = found[: len(old) + gaps]
+        if [p for p in relearned if p in tok.model.piece2id] != old:
             raise ValueError(
                 "the corpus and options must lead to the pieces of the vocabulary again, "
-                f"got {begun[-1]!r} instead of {old[-1]!r} as the last; "
+                f"got {relearned[-1]!r} instead of {old[-1]!r} as the last; "
                 "pass what the tokenizer was trained with, or make a new one with train_new"
             )
         found = found[found.index(old[-1]) + 1 :]

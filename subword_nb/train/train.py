@@ -58,7 +58,7 @@ class TrainingReport(NamedTuple):
 
     # "full" when the vocabulary has the requested size, else the reason why not, such as "no pair left"
     ended: str
-    asked: int  # The requested vocab_size
+    requested: int  # The requested vocab_size
     pieces: int  # Number of pieces
     pretokens: int  # Distinct pretokens
     total: int  # All pretokens
@@ -95,7 +95,7 @@ def warn_if_short(
     "Warn about a vocabulary that is smaller than requested."
     if why := why_ended_early(report):
         warnings.warn(
-            f"training ended with {report.pieces:,} pieces and not {report.asked:,}: {why}",
+            f"training ended with {report.pieces:,} pieces and not {report.requested:,}: {why}",
             stacklevel=stacklevel,
         )
 
@@ -552,7 +552,7 @@ def train(
     )
     tok.training = TrainingReport(
         ended=learned.ended,
-        asked=vocab_size,
+        requested=vocab_size,
         pieces=len(learned.model.piece2id),
         pretokens=distinct,
         total=total,

@@ -82,10 +82,10 @@ def test_a_trace_explains_what_was_selected_and_what_fell(corpus, tmp_path):
         selected = f["rank"] is not None and f["rank"] <= f["selected"]
         assert selected == (piece in tok.piece2id) == ("It was selected" in f["summary"])
         assert (f["rank"] is None) == (0 in f["uses"]) == ("no best segmentation" in f["summary"])
-    assert {"It fell in pass", "It was selected", "It was not selected"} <= {
+    assert {"It was dropped in pass", "It was selected", "It was not selected"} <= {
         part
         for found in explained.values()
-        for part in ("It fell in pass", "It was selected", "It was not selected")
+        for part in ("It was dropped in pass", "It was selected", "It was not selected")
         if part in found.summary
     }
     assert explain_training(tok, "a").kind == "alphabet"

@@ -70,9 +70,11 @@ def test_a_trace_explains_what_stayed_and_what_fell(corpus, tmp_path):
     for piece in [*trace.facts["seeds"][:40], *stays]:
         found = explain_training(tok, piece).to_dict()
         assert found["kind"] == "substring"
-        assert (found["fell"] is None) == (piece in tok.piece2id)
-        assert found["increase"] >= found["bar"] or found["fell"] is not None
-        assert ("kept to the end" if found["fell"] is None else "It was dropped in round") in found["summary"]
+        assert (found["dropped"] is None) == (piece in tok.piece2id)
+        assert found["increase"] >= found["bar"] or found["dropped"] is not None
+        assert ("kept to the end" if found["dropped"] is None else "It was dropped in round") in found[
+            "summary"
+        ]
         assert str(explain_training(tok, piece)) == found["summary"]
     assert explain_training(tok, "a").kind == "alphabet"
     assert explain_training(tok, "<s>").kind == "special"
