@@ -142,8 +142,8 @@ def encode_events(
     ids_of: np.ndarray,  # uint32, the id of each symbol, the bytes first; NONE if it has none
     tables: tuple,  # The rest of `event_arrays`
     ids: np.ndarray,  # uint32, receives the ids
-    bounds: np.ndarray,  # (m + 1,) int64, takes where each span's begin and end
-    extra: np.ndarray,  # (m,) uint32, takes LEFT or 0
+    bounds: np.ndarray,  # (m + 1,) int64, receives the bounds of each span's ids
+    extra: np.ndarray,  # (m,) uint32, receives LEFT or 0
 ):
     "The ids of spans, by replaying events."
     symbols = np.empty(LONGEST, np.uint32)
@@ -182,10 +182,10 @@ class EventSpanEncoder:
 
     def span_kernel(
         self,
-        *given: Any,  # What `encode_events` takes, without `ids_of` and `tables`
+        *args: Any,  # Arguments of `encode_events`, without `ids_of` and `tables`
     ):
         "The ids of spans."
-        encode_events(*given[:4], self.ids_of, self.tables, *given[4:])
+        encode_events(*args[:4], self.ids_of, self.tables, *args[4:])
 
     def long_span(
         self,
@@ -193,5 +193,5 @@ class EventSpanEncoder:
         *,
         sums: None = None,  # Events do not depend on the text before a span
     ) -> None:  # Always: Python encodes it
-        "A long span is left to Python."
+        "A long span is encoded in Python."
         return

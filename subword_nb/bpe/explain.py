@@ -47,7 +47,7 @@ def merge_steps_ref(
     rule: Callable,  # Two symbols → (rank, merged id), or None
     *,
     prefix: str = "",  # `continuing_subword_prefix`
-) -> tuple[list[Merge], list[Symbol]]:  # The merges in their order; the symbols that are left
+) -> tuple[list[Merge], list[Symbol]]:  # The merges in their order; the remaining symbols
     "Merge by rank, looking at all pairs before each merge, and write every merge down."
     symbols, steps = list(symbols), []
     while True:
@@ -70,7 +70,7 @@ def merge_steps(
     rule: Callable,  # Two symbols → (rank, merged id), or None
     *,
     prefix: str = "",  # `continuing_subword_prefix`
-) -> tuple[list[Merge], list[Symbol]]:  # The merges in their order; the symbols that are left
+) -> tuple[list[Merge], list[Symbol]]:  # The merges in their order; the remaining symbols
     "Merge by rank, looking up only the pairs that changed, and record every merge."
     symbols, steps = list(symbols), []
     remaining = list(range(len(symbols)))
@@ -136,8 +136,8 @@ def _note(without_piece, unk):
     consequence = {False: "spelled by its bytes (byte_fallback)", True: lost}
 
     def shown(chars):
-        more = f" and {len(chars) - 5} more" if len(chars) > 5 else ""
-        return ", ".join(map(repr, list(chars)[:5])) + more
+        suffix = f" and {len(chars) - 5} more" if len(chars) > 5 else ""
+        return ", ".join(map(repr, list(chars)[:5])) + suffix
 
     return (
         "; ".join(f"{shown(without_piece[k])}: {consequence[k]}" for k in (False, True) if k in without_piece)
@@ -151,8 +151,8 @@ class BPEReason:
 
     symbols: list  # `Symbol`s: what merging starts from
     steps: list  # `Merge`s in the order in which they are applied
-    pieces: list  # The pieces that are left
-    note: str | None = None  # A special case: unknown characters, bytes, a piece that is taken whole
+    pieces: list  # The final pieces
+    note: str | None = None  # A special case: unknown characters, bytes, or `ignore_merges`
     kind: str = field(default="bpe", init=False)  # Which kind of reason this is
 
     def to_dict(self) -> dict:  # str, int, float, None, list and dict; `places` are those of `symbols`

@@ -130,7 +130,7 @@ def check_fits(
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #74a5a655
 @kernel
 def _merge_few(work, n, slots, made, rules):
-    "Merge work[:n], whose pairs have the given rules, by repeated search for the lowest rank; returns how many are left."
+    "Merge work[:n], whose pairs have the given rules, by repeated search for the lowest rank; returns the number of remaining symbols."
     while n > ONE:
         best = NONE
         for i in range(n - ONE):
@@ -160,7 +160,7 @@ def _merge_few(work, n, slots, made, rules):
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #bee36311
 @kernel
 def _merge_window(source, at, n, slots, made, work, rules):
-    "Merge a copy of source[at:at+n] in `work`; returns how many are left."
+    "Merge a copy of source[at:at+n] in `work`; returns the number of remaining symbols."
     if n == ZERO:
         return n
     for i in range(n):
@@ -171,31 +171,34 @@ def _merge_window(source, at, n, slots, made, work, rules):
 
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #07a90836
 @kernel
-def _merge_on(ids, to, at, n, last, slots, made, work, rules, source, held, first, keep):
+def _merge_on(ids, to, at, n, last, slots, made, work, rules, source, carried_length, first, keep):
     "Merge the part ids[at:at+n] of a row; (pieces written to ids[to:] or EMPTY, symbols held in `source`, the piece they begin with)."
     read, k = ZERO, ZERO
     while True:
-        size = held + min(n - read, max(keep, held + held) if held * np.uint64(3) <= WIDEST else keep)
+        size = carried_length + min(
+            n - read,
+            max(keep, carried_length + carried_length) if carried_length * np.uint64(3) <= WIDEST else keep,
+        )
         if size > WIDEST:
-            return EMPTY, held, first
-        for i in range(size - held):
-            source[held + np.uint64(i)] = ids[at + read + np.uint64(i)]
-        read, t = read + size - held, _merge_window(source, ZERO, size, slots, made, work, rules)
+            return EMPTY, carried_length, first
+        for i in range(size - carried_length):
+            source[carried_length + np.uint64(i)] = ids[at + read + np.uint64(i)]
+        read, t = read + size - carried_length, _merge_window(source, ZERO, size, slots, made, work, rules)
         if first != NONE and work[0] != first:
-            return EMPTY, held, first  # it was not final
-        held, done, ended = ZERO, t, last and read == n
+            return EMPTY, carried_length, first  # it was not final
+        carried_length, done, ended = ZERO, t, last and read == n
         if not ended and t > ZERO:
-            while done > ZERO and (held < keep or t - done < np.uint64(3)):
+            while done > ZERO and (carried_length < keep or t - done < np.uint64(3)):
                 done -= ONE
-                held += np.uint64(work[done]) >> ID_BITS
+                carried_length += np.uint64(work[done]) >> ID_BITS
             first = work[done]
         for i in range(done):
             ids[to + k + np.uint64(i)] = np.uint32(np.uint64(work[np.uint64(i)]) & ID_MASK)
         k += done
-        for i in range(held):
-            source[np.uint64(i)] = source[size - held + np.uint64(i)]
+        for i in range(carried_length):
+            source[np.uint64(i)] = source[size - carried_length + np.uint64(i)]
         if read == n:
-            return k, held, first
+            return k, carried_length, first
 
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #710a052a
 @entry(
@@ -211,7 +214,7 @@ def merge_symbols(
     rules: np.ndarray,  # (WIDEST,) uint32, scratch
     source: np.ndarray,  # (WIDEST,) uint32, scratch
     keep: np.uint64,  # How many symbols windows overlap by, at least
-) -> np.uint64:  # How many are left; EMPTY if `keep` was too small, and then the row is overwritten
+) -> np.uint64:  # Number of remaining symbols; EMPTY if `keep` was too small, and then the row is overwritten
     "Merge ids[at:at+n] in place, in windows."
     k, _, _ = _merge_on(ids, at, at, n, True, slots, made, work, rules, source, ZERO, NONE, keep)
     return k
@@ -231,25 +234,25 @@ def merge_part(
 ) -> np.uint64:  # How many pieces are written; EMPTY if `keep` was too small
     "Merge a part of a long row."
     work, rules, source = scratch[:WIDEST], scratch[WIDEST : WIDEST + WIDEST], scratch[WIDEST + WIDEST :]
-    held, first = carried[0], np.uint32(carried[1])
+    carried_length, first = carried[0], np.uint32(carried[1])
     at, end, k = WIDEST, WIDEST + n, ZERO
     while True:
         stop = at
-        if stop < end and (held == ZERO or ids[stop] != separator):
+        if stop < end and (carried_length == ZERO or ids[stop] != separator):
             stop += ONE
             while stop < end and (separator == NONE or ids[stop] != separator):
                 stop += ONE
         ended = last or stop < end
-        t, held, first = _merge_on(
-            ids, k, at, stop - at, ended, slots, made, work, rules, source, held, first, keep
+        t, carried_length, first = _merge_on(
+            ids, k, at, stop - at, ended, slots, made, work, rules, source, carried_length, first, keep
         )
         if t == EMPTY:
             return EMPTY
         if ended:
-            held, first = ZERO, NONE
+            carried_length, first = ZERO, NONE
         at, k = stop, k + t
         if at == end:
-            carried[0], carried[1] = held, np.uint64(first)
+            carried[0], carried[1] = carried_length, np.uint64(first)
             return k
 
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #f0671dc2
@@ -286,7 +289,7 @@ def whole_id(
     keys: np.ndarray,  # The same
     arena: np.ndarray,  # The same
 ) -> np.uint32:  # NONE if it is not in the table
-    "The id of a row that is taken whole."
+    "The id of a row that is looked up as a whole."
     p = np.uint64(keys[row_place(ids, at, n, keys, arena)])
     return arena[p + ONE] if p != ZERO else NONE
 
@@ -397,7 +400,7 @@ def unmerged_rows(
     slots: np.ndarray,  # Rules
     made: np.ndarray,  # What each rank makes, see `made_by`
 ) -> tuple:  # keys and arena of a table of those that merging does not make
-    "The table of the pieces that have to be taken whole."
+    "The table of pieces that merging cannot produce, so that they are looked up as whole pretokens."
     differs = np.zeros(len(value), np.bool_)
     _differs(symbols, bounds, value, slots, made, differs)
     return row_table(
@@ -415,7 +418,7 @@ class Merger(NamedTuple):
     made: np.ndarray  # (ranks,) uint32, what each rank makes, or one number, see `made_by`
     # (65536,) uint32, rank of each pair of bytes; (0,) if symbols depend on their places, or are characters
     pairs: np.ndarray
-    keys: np.ndarray  # Rows that are taken whole, see `row_table`
+    keys: np.ndarray  # Rows that are looked up as a whole, see `row_table`
     arena: np.ndarray  # The same
 
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #92cf3265
@@ -460,8 +463,8 @@ def encode_bytes(
     first: np.ndarray,  # (1024,) uint32, the id of a byte: first, later, only, last, in turns of 256
     tables: Merger,  # What merging looks up
     ids: np.ndarray,  # uint32, receives the ids
-    bounds: np.ndarray,  # (m + 1,) int64, takes where each span's begin and end
-    extra: np.ndarray,  # (m,) uint32, takes LEFT or 0
+    bounds: np.ndarray,  # (m + 1,) int64, receives the bounds of each span's ids
+    extra: np.ndarray,  # (m,) uint32, receives LEFT or 0
 ):
     "The ids of spans whose symbols are their bytes."
     slots, made, pairs, keys, arena = tables
@@ -479,9 +482,9 @@ def encode_bytes(
             and buf[a] != 255
             and _start_bytes(buf, a, n, first, plain, ids, o) != NONE
         ):
-            whole, k = whole_id(ids, o, n, keys, arena) if len(keys) else NONE, ONE
-            if whole != NONE:
-                ids[o] = whole
+            known_id, k = whole_id(ids, o, n, keys, arena) if len(keys) else NONE, ONE
+            if known_id != NONE:
+                ids[o] = known_id
             elif plain and n <= SHORT:
                 for i in range(n):
                     work[np.uint64(i)] = ids[o + np.uint64(i)] | ALONE
@@ -523,13 +526,13 @@ def merge_bytes(
     if len(keys) > 0 and carried[2] == ZERO:
         for h in range(len(keys)):
             if keys[h] != ZERO and arena[np.uint64(keys[h])] >= n:
-                return -1  # a piece that is taken whole may be as long as the span
+                return -1  # a piece that is looked up as a whole may be as long as the span
     carried[2] = ONE
     k = merge_part(ids, n, last, NONE, slots, made, scratch, carried, keep)
     return -1 if k == EMPTY else np.int64(k)
 
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #4a0015cc
-def _rank_tables(ranks, whole):
+def _rank_tables(ranks, ignore_merges):
     "First symbols and tables of a rank file."
     rank, data = np.fromiter(ranks.values(), np.uint32, len(ranks)), np.frombuffer(b"".join(ranks), np.uint8)
     bounds, top = bounds_of(np.fromiter(map(len, ranks), np.int64, len(ranks))), int(rank.max(initial=0))
@@ -542,7 +545,7 @@ def _rank_tables(ranks, whole):
             f"ranks must contain every byte that occurs in a token, got no rank for 0x{data[symbols == NONE][0]:02x}; give all bytes a rank"
         )
     slots, *rules, unmade = rules_of_rows(symbols, bounds, rank, made)
-    unmade &= whole
+    unmade &= ignore_merges
     rows = row_table(
         symbols[np.repeat(unmade, np.diff(bounds))], bounds_of(np.diff(bounds)[unmade]), rank[unmade]
     )
@@ -562,10 +565,10 @@ class SpanEncoder:
 
     def span_kernel(
         self,
-        *given,  # What `encode_bytes` takes, without `first` and `tables`
+        *args,  # Arguments of `encode_bytes`, without `first` and `tables`
     ):
         "The ids of spans."
-        self.kernel(*given[:4], self.first, self.tables, *given[4:])
+        self.kernel(*args[:4], self.first, self.tables, *args[4:])
 
     def long_span(
         self,
@@ -582,7 +585,7 @@ class SpanEncoder:
         return None
 
     def _parts(self, span, keep):
-        "The ids of the parts of a span; None, and no more, where merging fails."
+        "The ids of the parts of a span; None, as the last item, where merging fails."
         ids = np.empty(int(WIDEST) + 4 * PART + 16, np.uint32)
         scratch = np.empty(3 * int(WIDEST), np.uint32)
         carried = np.array([0, NONE, 0], np.uint64)
@@ -604,15 +607,15 @@ class SpanEncoder:
 
 
 class RankSpanEncoder(SpanEncoder):
-    "Finds the ids of spans as tiktoken does, from the ranks of tokens alone."
+    "Finds the ids of spans as tiktoken does, from the ranks of tokens only."
 
     def __init__(
         self,
         ranks: dict,  # token (bytes) → rank
         *,
-        whole: bool = True,  # A span that is a token is taken whole; False: always merge
+        ignore_merges: bool = True,  # A span that is a token gets its id without merging; False: always merge
     ):
-        self.first, self.tables = _rank_tables(ranks, whole)
+        self.first, self.tables = _rank_tables(ranks, ignore_merges)
 
 # %% ../../nbs/bpe/05_merge_kernels.ipynb #ed1c7b56
 def span_ids(

@@ -177,7 +177,7 @@ def _byte_symbols(model):
 
 
 def _whole_rows(model, by_char, slots, made, unmade):
-    "The table of pieces that are taken whole although merging does not make them; does a piece contain an unknown character?"
+    "The table of pieces that are looked up without merging, because merging does not make them; does a piece contain an unknown character?"
     if not model.ignore_merges:
         return (np.zeros(0, np.uint64), np.zeros(2, np.uint32)), False
     pieces = model.piece2id
@@ -192,8 +192,8 @@ def _spells_bytes(pre):
     "Does a pre-tokenizer spell the bytes of a text, and no others?"
     bytes_of = to_visible(encode_text("é"))
     # testing the split of non-ASCII text compiles a splitter's whole pattern, so it is done last
-    kept = "".join(pre.raw_pretokens("a", first=False)).endswith("a")
-    if kept and pre.piece_of("é").endswith(bytes_of):
+    keeps_letter = "".join(pre.raw_pretokens("a", first=False)).endswith("a")
+    if keeps_letter and pre.piece_of("é").endswith(bytes_of):
         return True
     return "".join(map(pre.piece_of, pre.raw_pretokens("é", first=False))).endswith(bytes_of)
 
@@ -705,10 +705,10 @@ class PairSpanEncoder:
 
     def span_kernel(
         self,
-        *given: Any,  # What `encode_bytes` takes, without `first` and `tables`
+        *args: Any,  # Arguments of `encode_bytes`, without `first` and `tables`
     ):
         "The ids of spans."
-        _encode_pairs(*given[:4], *self.tables, *given[4:])
+        _encode_pairs(*args[:4], *self.tables, *args[4:])
 
     def long_span(
         self,
@@ -716,7 +716,7 @@ class PairSpanEncoder:
         *,
         sums: None = None,  # Merges do not depend on the text before a span
     ) -> None:  # Always: Python encodes it
-        "A long span is left to Python."
+        "A long span is encoded in Python."
         return
 
 # %% ../../nbs/bpe/06_span_encoder.ipynb #cbbfef49
@@ -862,11 +862,11 @@ class PartsSpanEncoder:
             self.tables.append(table)
         return found
 
-    def _part_kernel(self, *given):
+    def _part_kernel(self, *args):
         "The ids of new parts."
-        self.inner.span_kernel(*given)
+        self.inner.span_kernel(*args)
         if not self.joins_all:
-            *_, m, ids, bounds, _ = given
+            *_, m, ids, bounds, _ = args
             _offset_ids(ids, bounds, m, self.apart)
 
     def _encode_part(self, part):
@@ -887,7 +887,7 @@ class PartsSpanEncoder:
 def parts_encoder(
     first: Any,  # A byte-level `BPE`: the rules of the first stage
     pre: PreTokenizer,  # Spells texts
-    whole: Any,  # The `BPESpanEncoder` of all rules
+    encoder: Any,  # The `BPESpanEncoder` of all rules
 ) -> PartsSpanEncoder:  # Parts end where no rule of the first stage joins two bytes
     "The encoder of spans in parts."
     joins = joined_bytes((from_visible(a), from_visible(b)) for a, b in first.merges)
@@ -900,8 +900,8 @@ def parts_encoder(
     def encode_part(part):
         return first.encode(to_visible(part))
 
-    rules = whole.tables.slots, whole.tables.made
-    return PartsSpanEncoder(BPESpanEncoder(first, pre), encode_part, scan, rules, long=whole)
+    rules = encoder.tables.slots, encoder.tables.made
+    return PartsSpanEncoder(BPESpanEncoder(first, pre), encode_part, scan, rules, long=encoder)
 
 # %% ../../nbs/bpe/06_span_encoder.ipynb #c43e40f2
 def byte_span_encoder(

@@ -783,7 +783,7 @@ def _split_steps(pre):
 def gguf_pre_name(
     pre_tokenizer: PreTokenizer,  # How a byte-level tokenizer splits text
     *,
-    ignore_merges: bool | None = None,  # Is a pretoken that is a piece taken whole? None: it does not matter
+    ignore_merges: bool | None = None,  # As in `BPE`; None: it does not matter
 ) -> str:  # A value of `tokenizer.ggml.pre`; a ValueError if no name means this
     "The name of a way to split text."
     steps = _split_steps(pre_tokenizer)
@@ -894,7 +894,7 @@ def _bpe_keys(parts):
 
 
 def _all_reached(model):
-    "Does merging reach every piece, so that taking pretokens whole changes nothing?"
+    "Does merging reach every piece, so that `ignore_merges` changes nothing?"
     return all(model.encode(p) == [id] for p, id in model.piece2id.items() if CHAR2BYTE.keys() >= set(p))
 
 

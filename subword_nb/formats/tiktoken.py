@@ -174,10 +174,10 @@ def encode_by_ranks_ref(
     data: bytes,  # One pretoken
     ranks: Mapping[bytes, int],  # token → rank, all single bytes among them
     *,
-    whole: bool = True,  # Encode a pretoken that is a token as that token; False: always merge
+    ignore_merges: bool = True,  # Encode a pretoken that is a token as that token; False: always merge
 ) -> list[int]:  # Ranks of tokens, which are their ids
     "Merge the leftmost pair whose joined bytes have the lowest rank until no pair joins to a token."
-    if whole and data in ranks:
+    if ignore_merges and data in ranks:
         return [ranks[data]]
     parts = [data[i : i + 1] for i in range(len(data))]
     while pairs := [(ranks[a + b], i) for i, (a, b) in enumerate(pairwise(parts)) if a + b in ranks]:

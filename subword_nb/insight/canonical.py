@@ -38,7 +38,7 @@ class ValidPairs:
 
     def __init__(
         self,
-        model: BPE,  # A model without affixes, byte fallback, and pieces that are taken whole
+        model: BPE,  # A model without affixes, byte fallback, and pieces that are looked up without merging
     ):
         if (
             model.ignore_merges

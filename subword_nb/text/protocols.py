@@ -117,9 +117,9 @@ def tokens_side_by_side(
 class Joins(NamedTuple):
     "The neighbours that a merging model can join."
 
-    spellings: list[str]  # Every text that merging can produce, or that is taken whole
+    spellings: list[str]  # Every text that merging can produce, or that is looked up without merging
     singles: frozenset[str]  # Characters that are pieces
-    depends_on_ends: bool  # Does the result depend on the ends of a pretoken (affixes, pieces taken whole)?
+    depends_on_ends: bool  # Does the result depend on the ends of a pretoken (affixes, `ignore_merges`)?
     joins_spelled: bool  # Can the pieces of bytes, or the unknown piece, be joined?
 
 # %% ../../nbs/text/03_protocols.ipynb #a2100010
@@ -228,7 +228,7 @@ class Model(Protocol):
         return True
 
     def deterministic(self) -> "Model":  # The same without dropout; its results may be cached
-        "The model whose ids depend on the pretoken alone."
+        "The model whose ids depend only on the pretoken."
         return self
 
     def without_pieces(
@@ -422,7 +422,7 @@ def model_laws(
 ) -> int:  # Number of pretokens checked
     "Check the laws of a model; a ValueError names a broken one."
     model, known, n = model.deterministic(), {*model.piece2id.values()}, 0
-    same, whole = model.without_pieces(()), model.with_ids(model.piece2id)
+    same, renumbered = model.without_pieces(()), model.with_ids(model.piece2id)
     _check(model.encode("") == [], "the empty text has no ids", model.encode(""))
     for pretoken in pretokens:
         ids, tokens = model.encode(pretoken), model.tokens(pretoken)
@@ -444,8 +444,8 @@ def model_laws(
         pieces = [piece for _, _, part in slices for piece in part.pieces]
         _check(len(pieces) == len(ids), "slices have one piece for each id", pretoken, pieces, ids)
         _check(same.encode(pretoken) == ids, "leaving nothing out changes nothing", pretoken, ids)
-        kept = ids if whole is None else whole.encode(pretoken)
-        _check(kept == ids, "keeping all pieces changes nothing", pretoken, ids)
+        ids_again = ids if renumbered is None else renumbered.encode(pretoken)
+        _check(ids_again == ids, "keeping all pieces changes nothing", pretoken, ids)
         n += 1
     return n
 
@@ -595,7 +595,7 @@ class Processor(Protocol):
         *,
         add_special_tokens: bool = True,  # False leaves the special tokens out
     ) -> Any:  # Has `ids`, `type_ids` and `special_tokens_mask`
-        "The same for ids alone."
+        "The same for ids without offsets."
         ...
 
     def n_added(

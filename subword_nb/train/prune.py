@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # %% ../../nbs/train/09_prune.ipynb #299cb155
 def leaf_order_ref(
     parents: Mapping,  # Piece → its two parents, or none, in the order of ranks
-    counts: Mapping,  # Piece → how often a text has it
+    counts: Mapping,  # Piece → number of tokens in a text
     *,
     keep: Collection = (),  # Pieces that are never removed
     exact: bool = False,  # True: a leaf waits for pieces that could use its parents in its place
@@ -58,7 +58,7 @@ def leaf_order_ref(
 # %% ../../nbs/train/09_prune.ipynb #e7ed92ec
 def leaf_order(
     parents: Mapping,  # Piece → its two parents, or none, in the order of ranks
-    counts: Mapping,  # Piece → how often a text has it
+    counts: Mapping,  # Piece → number of tokens in a text
     *,
     keep: Collection = (),  # Pieces that are never removed
     exact: bool = False,  # True: a leaf waits for pieces that could use its parents in its place
@@ -94,7 +94,7 @@ class _Leaves:
             self.offer(piece)
 
     def last_rank(self, pieces):
-        "The rank of the last of some pieces that is left; those that are not are dropped."
+        "The rank of the last of some pieces that remains; those that do not are dropped."
         while pieces and pieces[-1] in self.removed:
             pieces.pop()
         return self.rank[pieces[-1]] if pieces else -1
@@ -161,7 +161,7 @@ def other_segmentation(
 
 def loss_order_ref(
     scores: Mapping,  # Piece → score
-    counts: Mapping,  # Piece → how often a text has it
+    counts: Mapping,  # Piece → number of tokens in a text
     *,
     keep: Collection = (),  # Pieces that are never removed
 ) -> Iterator[tuple]:  # (piece, its count when it is removed), in order
@@ -186,14 +186,14 @@ def loss_order_ref(
 
 def loss_order(
     scores: Mapping,  # Piece → score
-    counts: Mapping,  # Piece → how often a text has it
+    counts: Mapping,  # Piece → number of tokens in a text
     *,
     keep: Collection = (),  # Pieces that are never removed
 ) -> Iterator[tuple]:  # (piece, its count when it is removed), in order
     "The same with a heap: a loss can only grow, so it is computed again when it is the least."
     remaining, counts, keep = dict(scores), dict(counts), {*keep}
     place = {piece: i for i, piece in enumerate(scores)}
-    others = {}  # piece → its best other segmentation, while all of that is left
+    others = {}  # piece → its best other segmentation, while all of its pieces remain
 
     def entry(piece):
         if piece not in others or not all(part in remaining for part in others[piece][1]):
@@ -223,7 +223,7 @@ def loss_order(
 # %% ../../nbs/train/09_prune.ipynb #31984bb6
 def use_order(
     pieces: Iterable[str],  # In the order of their ids
-    counts: Mapping,  # Piece → how often a text has it
+    counts: Mapping,  # Piece → number of tokens in a text
     *,
     keep: Collection = (),  # Pieces that are never removed
 ) -> Iterator[tuple]:  # (piece, its count), in order
@@ -306,7 +306,7 @@ def parents_of(
         if piece not in found and len(_body(piece, prefix, model.end_of_word_suffix)) > 1:
             found[piece] = ()
     ranks = model.piece_ranks
-    if ranks is not None:  # pieces that are taken whole have ranks as well
+    if ranks is not None:  # pieces that are looked up without merging have ranks as well
         return dict(sorted(found.items(), key=lambda item: ranks.get(item[0], len(ranks))))
     return found
 

@@ -177,13 +177,13 @@ def random_ranks(rng):
 def test_random_ranks_in_any_order():
     rng = fresh(4)
     for _ in range(TEXTS):
-        (letters, ranks), whole = random_ranks(rng), rng.random() < 0.5
+        (letters, ranks), ignore_merges = random_ranks(rng), rng.random() < 0.5
         spans = [bytes(rng.choices(letters, k=n)) for n in (1, 2, 3, 7, 20, 64, 65, rng.randrange(66, 400))]
-        found = span_ids(RankSpanEncoder(ranks, whole=whole), spans)
+        found = span_ids(RankSpanEncoder(ranks, ignore_merges=ignore_merges), spans)
         assert [
             r
             for r in zip(spans, found)
-            if r[1] is not None and r[1] != encode_by_ranks_ref(r[0], ranks, whole=whole)
+            if r[1] is not None and r[1] != encode_by_ranks_ref(r[0], ranks, ignore_merges=ignore_merges)
         ] == []
         assert None not in found[:6]
 
@@ -227,11 +227,11 @@ def test_runs_of_one_byte_with_long_pieces():
         ]
         ranks = {name: i for i, name in enumerate(names)}
         spans = [b" " * n + end for n in (3, 63, 64, 65, 200, 1500) for end in (b"", b"a", b"ba")]
-        found = span_ids(RankSpanEncoder(ranks, whole=False), spans)
+        found = span_ids(RankSpanEncoder(ranks, ignore_merges=False), spans)
         assert [
             s
             for s, f in zip(spans, found)
-            if f is not None and f != encode_by_ranks_ref(s, ranks, whole=False)
+            if f is not None and f != encode_by_ranks_ref(s, ranks, ignore_merges=False)
         ] == []
         assert k >= 4 or None not in found
 
