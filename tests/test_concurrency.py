@@ -570,7 +570,7 @@ def test_unknown_words_have_an_end_in_places(toys, monkeypatch):
         tier = encoder_of(tok).bulk
         places = tier and tier.made.get("places")
         if places is not None:
-            assert len(places.more) <= 100 + 2000 and len(places.names) <= len(places.written) + 2100, path
+            assert len(places.extra) <= 100 + 2000 and len(places.names) <= len(places.written) + 2100, path
 
 
 def test_answers_are_those_of_the_way_without_kernels(toys):

@@ -24,7 +24,7 @@ LIBRARIES = ["tiktoken", "tokenizers", "SentencePiece", "gigatoken"]
 
 def table() -> dict[str, dict[str, str]]:
     "The table of libraries: line → library → what it says."
-    lines = README.split("## Beside other libraries")[1].split("##")[0].strip().splitlines()
+    lines = README.split("## Compared with other libraries")[1].split("##")[0].strip().splitlines()
     cells = [[c.strip() for c in line.strip("|").split("|")] for line in lines if line.startswith("|")]
     head = cells[0][1:]
     return {row[0]: dict(zip(head, row[1:], strict=True)) for row in cells[2:]}

@@ -235,7 +235,7 @@ def boundless_encode_ref(
     joined = [(word[0], True) if len(word) == 1 else (word, False) for word in symbols]
     for a, b in superword_merges:
         joined = merge_pair(joined, ((a, True), (b, True)), piece=(a + b, True))
-    return [piece for found, whole in joined for piece in ([found] if whole else found)]
+    return [piece for found, is_superword in joined for piece in ([found] if is_superword else found)]
 
 # %% ../../nbs/bpe/13_boundless.ipynb #6fbf20ef
 def run_pretokenizer() -> PreTokenizer:  # As in a tokenizer.json: a Split, then ByteLevel

@@ -50,25 +50,25 @@ def character_train_ref(
     pieces, splits = start_vocabulary(counts, vocab_size, **options)
     every = {c for pretoken in counts for c in characters(pretoken)}
     beginnings = {c[:k] for c in every for k in range(2, len(c) + 1)}
-    whole, others, merges, at = {c for c in every if len(c) == 1}, [], [], []
+    complete, others, merges, at = {c for c in every if len(c) == 1}, [], [], []
     longest = max_token_length or float("inf")
     while len(pieces) + len(others) < vocab_size:
         pairs = {(a, b): n for (a, b), n in count_pairs(splits, counts).items() if len(a + b) <= longest}
-        inner = {(a, b): n for (a, b), n in pairs.items() if a not in whole and a + b in beginnings}
-        outer = {(a, b): n for (a, b), n in pairs.items() if a in whole and b in whole}
+        inner = {(a, b): n for (a, b), n in pairs.items() if a not in complete and a + b in beginnings}
+        outer = {(a, b): n for (a, b), n in pairs.items() if a in complete and b in complete}
         best = max([*inner.values(), *outer.values()], default=0)
         if best < min_frequency:
             return BPERules(pieces + others, merges, at, "min_frequency" if best else "no pair left")
         if best in inner.values():
             pair = min(inner, key=lambda pair: (-inner[pair], len(pair[0]), pair[0] + pair[1]))
             pieces.append(pair[0] + pair[1])
-            whole |= {pair[0] + pair[1]} & every
+            complete |= {pair[0] + pair[1]} & every
         else:
             piece2id = {p: i for i, p in enumerate(pieces + others)}
             pair = best_pair(outer, tie_break=tie_break, piece2id=piece2id)
             if pair[0] + pair[1] not in piece2id:
                 others.append(pair[0] + pair[1])
-            whole.add(pair[0] + pair[1])
+            complete.add(pair[0] + pair[1])
         merges.append(pair)
         at.append(best)
         splits = {p: merge_pair(symbols, pair) for p, symbols in splits.items()}
@@ -138,7 +138,7 @@ def character_train(
 
     if bulk is None:
         bulk = jit.available() and sum(map(len, runs)) > 300_000
-    more = _learn_outer(
+    outer = _learn_outer(
         runs,
         weights,
         pieces,
@@ -154,7 +154,7 @@ def character_train(
         ),
     )
     is_rare = any(n < min_frequency and len(p) <= longest for p, n in often.items())
-    rules = _taken(first, inner, often, more, vocab_size, is_rare)
+    rules = _taken(first, inner, often, outer, vocab_size, is_rare)
     if on_progress is not None:
         on_progress(len(rules.pieces), vocab_size, "merging", dict)
     return rules

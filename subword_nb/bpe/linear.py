@@ -111,7 +111,7 @@ def trained_rules(
 def bpe_linear(
     text: str | bytes,  # One pretoken
     rules: TrainedRules,  # From `trained_rules`
-) -> list:  # The last token of every prefix, as `bpe_linear_ref` gives them
+) -> list:  # The last token of every prefix; same as `bpe_linear_ref`
     "The last tokens of all prefixes."
     made, last = rules.made, []
     for end in range(1, len(text) + 1):

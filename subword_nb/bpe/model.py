@@ -121,7 +121,7 @@ def _encode_long(symbols, table):
 def bpe_encode(
     symbols: Iterable,  # What to start from: the pieces or ids of one pretoken's characters
     table: Mapping,  # pair → (rank, merged), see `merge_table`
-) -> list:  # The symbols that are left
+) -> list:  # The remaining symbols
     "Merge the leftmost pair of lowest rank until no pair is a rule, looking up only the pairs that changed."
     symbols = list(symbols)
     return _encode_short(symbols, table) if len(symbols) <= 64 else _encode_long(symbols, table)
@@ -170,7 +170,7 @@ def bpe_dropout(
     *,
     rng: random.Random | None = None,  # Random number generator; its state advances with each call
     seed: int | None = None,  # Seed of a generator for this call, instead of `rng`
-) -> list:  # The symbols that are left
+) -> list:  # The remaining symbols
     "Encode with merge rules dropped at random (Provilkov et al. 2020)."
     if not 0 <= dropout <= 1:
         raise ValueError(f"dropout must be a probability from 0 to 1, got {dropout}")
@@ -249,10 +249,10 @@ class _Ranks:
         self.left = 50  # pretokens left before the table is made
 
     def get(self, pair, default):
-        whole = pair[0] + pair[1]
-        rank = self.ids.get(whole, -1) - self.first
+        piece = pair[0] + pair[1]
+        rank = self.ids.get(piece, -1) - self.first
         if 0 <= rank < len(self.lines) and self.lines[rank] == f"{pair[0]} {pair[1]}":
-            return rank, whole
+            return rank, piece
         return default
 
 
@@ -298,16 +298,16 @@ def implied_rules(
     ids: Mapping,  # piece (`str` or `bytes`) → id, which is its rank
 ) -> tuple[list, list]:  # Merge rules in the order of their ranks; pieces that merging never makes
     "The merge rules that a vocabulary implies; a KeyError names a symbol that is not a piece."
-    table, whole = {}, []
+    table, unmerged = {}, []
     owner = {i: piece for piece, i in ids.items()}
     for piece in sorted((p for p in ids if len(p) > 1), key=len):
         left = bpe_encode([ids[s] for s in base_symbols(piece)], table)
         if len(left) == 2:
             table[tuple(left)] = ids[piece], ids[piece]
         else:
-            whole.append(piece)
+            unmerged.append(piece)
     rules = [(owner[a], owner[b]) for a, b in sorted(table, key=table.__getitem__)]
-    return rules, sorted(whole, key=ids.__getitem__)
+    return rules, sorted(unmerged, key=ids.__getitem__)
 
 # %% ../../nbs/bpe/07_model.ipynb #ab362e2b
 _MANY = 5000  # Pieces from which on loading the kernels pays
@@ -516,7 +516,7 @@ class BPE(Model):
         return None
 
     def deterministic(self) -> "BPE":  # A copy without dropout
-        "The model whose ids depend on the pretoken alone."
+        "The model whose ids depend only on the pretoken."
         model = copy(self)
         model.dropout = None
         return model
@@ -546,7 +546,7 @@ class BPE(Model):
         "The model with only these of its pieces, under these ids."
         return replace(self, piece2id=dict(piece2id), merges=_rules_among(self, piece2id))
 
-    def joins(self) -> Joins:  # Results of rules, and pieces that are taken whole
+    def joins(self) -> Joins:  # Results of rules, and pieces that `ignore_merges` finds without merging
         "The neighbours that the rules can join."
         spellings = [a + b for a, b in self.merges]
         if self.ignore_merges:
@@ -678,8 +678,8 @@ def _rule_of(model, pretoken):
     if not (prefix or suffix) and rank_of.keys() >= set(pretoken):
 
         def by_spelling(a, b):
-            whole = a.piece + b.piece
-            return (rank_of[whole], ids[whole]) if whole in rank_of else None
+            piece = a.piece + b.piece
+            return (rank_of[piece], ids[piece]) if piece in rank_of else None
 
         return by_spelling
     table = model.table

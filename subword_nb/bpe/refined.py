@@ -71,7 +71,7 @@ def apply_event(
 def replay_events_ref(
     symbols: list,  # The base symbols of one pretoken
     events: Iterable[Event],  # All events
-) -> list:  # The symbols that are left
+) -> list:  # The remaining symbols
     "Encode by taking every event in its order."
     for event in events:
         symbols = apply_event(symbols, event)
@@ -261,7 +261,7 @@ def replay_events(
     events: Any,  # All events, or the tables that a model made of them
     *,
     happened: list | None = None,  # Takes (number of the event, index of its first base symbol)
-) -> list:  # The symbols that are left
+) -> list:  # The remaining symbols
     "Encode by looking only at the events that concern these symbols."
     tables = events if isinstance(events, EventTables) else EventTables(events)
     at: list = list(symbols)  # the symbol that begins at each place; None inside a symbol
@@ -327,7 +327,7 @@ class _Words:
         self.size = [*map(len, self.pieces)]
         self.made_of: dict = {}
         self.often = [0] * self.first  # base symbols are never removed, so they are left out
-        self.held: dict = {}
+        self.containing: dict = {}
         self.pairs, self.where = index_pairs(self.words, self.counts)
         self.key = tie_key(tie_break, self.pieces, self.words, self.where, self.size)
         self.heap: list = []
@@ -364,7 +364,7 @@ class _Words:
         before = sum(len(self.words[w]) * self.counts[w] for w in containing)
         self._enter(merge_everywhere(pair, new, self.words, self.counts, self.pairs, self.where))
         n = before - sum(len(self.words[w]) * self.counts[w] for w in containing)
-        self.held.setdefault(new, set()).update(containing)
+        self.containing.setdefault(new, set()).update(containing)
         self.often[new] += n
         self.often[a] -= n
         self.often[b] -= n
@@ -373,7 +373,7 @@ class _Words:
     def remove(self, piece, parts):
         "Replace a piece by its parts everywhere."
         gained: dict = {}
-        for w in sorted(self.held.pop(piece, ())):
+        for w in sorted(self.containing.pop(piece, ())):
             old, n = self.words[w], self.counts[w]
             if piece not in old:
                 continue
@@ -385,7 +385,7 @@ class _Words:
                 self.where.setdefault(pair, set()).add(w)
                 gained[pair] = None
             for part in parts:
-                self.held.setdefault(part, set()).add(w)
+                self.containing.setdefault(part, set()).add(w)
         for part in parts:
             self.often[part] += self.often[piece]
         self.often[piece] = 0

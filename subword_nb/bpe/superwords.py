@@ -211,16 +211,16 @@ def superword_train(
     least = max(1, least, min_frequency)
     while True:
         runs = frequent_runs(ids, bounds, weight, neighbours, least)
-        more = _learn_runs(runs, first.pieces, vocab_size, kernel, progress, report, shared)
+        second = _learn_runs(runs, first.pieces, vocab_size, kernel, progress, report, shared)
         exact = {
-            "full": min(more.counts, default=least) >= least,
+            "full": min(second.counts, default=least) >= least,
             "min_frequency": least <= min_frequency,
             "no pair left": False,  # or none that is frequent enough: look at all of them
         }
-        if least == 1 or exact[more.ended]:
+        if least == 1 or exact[second.ended]:
             break
         least = max(1 if least <= min_frequency else min_frequency, least // 4)
-    return BPERules(more.pieces, first.merges + more.merges, first.counts + more.counts, more.ended)
+    return BPERules(second.pieces, first.merges + second.merges, first.counts + second.counts, second.ended)
 
 # %% ../../nbs/bpe/08_superwords.ipynb #ad32aea5
 def _guess(total, limit):

@@ -427,15 +427,15 @@ def _push(s, q):
 def _lower_threshold(s):
     "Move the best of the pile into the empty heap; False if its capacity is too small."
     old = s.counter[THRESHOLD]
-    best, more = np.int64(0), 0
+    best, n_above = np.int64(0), 0
     for q in range(s.counter[PAIRS]):
         if s.count[q] < old:
             best = max(best, s.count[q])
     new = max(best // 4, s.option[MIN_FREQUENCY])
     for q in range(s.counter[PAIRS]):
-        more += new <= s.count[q] < old
-    s.counter[NEED], s.counter[PLACES_NEEDED], s.counter[TEXT_NEEDED] = more, 0, 0
-    if more > len(s.heap_pair):
+        n_above += new <= s.count[q] < old
+    s.counter[NEED], s.counter[PLACES_NEEDED], s.counter[TEXT_NEEDED] = n_above, 0, 0
+    if n_above > len(s.heap_pair):
         return False
     for q in range(s.counter[PAIRS]):
         if new <= s.count[q] < old:

@@ -169,9 +169,8 @@ class _Run:
             if at == end:
                 break
             n, n_remaining = int(self.state[0]), len(self.numbers) - at
-            estimate = (
-                n * n_remaining // max(1, at)
-            )  # if the spans that are left have as many tokens as those so far
+            # the remaining spans may have as many tokens as those so far
+            estimate = n * n_remaining // max(1, at)
             self._reserve(n + estimate + estimate // 8 + int(self.places.info[self.numbers[at], 1]) + 64)
         self.segments.append(range(first, end))
         return int(self.state[1]), int(self.state[2])
@@ -186,7 +185,7 @@ class _Run:
         self.offsets[: self.before] = self.offsets[n - after :] = 0
         self.inside = slice(self.before, n - after)
         self.rows, self.info, self.names = self.places.rows, self.places.info, _pieces_of(self.places)
-        self.only_pieces = not self.places.more
+        self.only_pieces = not self.places.extra
 
     def words(self):
         "The number of each token's piece, and of its word."
@@ -597,7 +596,7 @@ def _known_places(bulk):
 
     places = bulk.shared("places", Places)
     with places.lock:
-        if len(places.info) > SIZES.aligned_spans or len(places.more) > SIZES.aligned_pieces:
+        if len(places.info) > SIZES.aligned_spans or len(places.extra) > SIZES.aligned_pieces:
             places.forget()
         yield places
 
@@ -675,7 +674,7 @@ def _align_certain(places, bulk, texts, items, frame, limit, direction):
 
 
 def _limited(tokens, limit, direction):
-    "At most so many tokens of a slice, from one of its ends; None stays None."
+    "At most `limit` tokens of a slice, from one of its ends; None for None."
     if tokens is None or limit is None or tokens.stop - tokens.start <= limit:
         return tokens
     if direction == "right":

@@ -195,9 +195,9 @@ class EncodePart(NamedTuple):
 
     number: int  # Of the shard, from 0 on
     sources: tuple  # `Source`s: one range of a large file, or several whole files
-    opens: bool = True  # Does it begin with the start of a document?
-    closes: bool = True  # Does it end with the end of a document?
-    home: str = ""  # The folder that relative names refer to
+    starts_document: bool = True  # Does it begin with the start of a document?
+    ends_document: bool = True  # Does it end with the end of a document?
+    base_folder: str = ""  # The folder that relative names refer to
 
     @property
     def path(self) -> str:
@@ -257,7 +257,7 @@ def plan_parts(
                 parts.append(EncodePart(len(parts), (source,), opens, closes))
     if few:
         parts.append(EncodePart(len(parts), tuple(few)))
-    parts = [part._replace(home=os.getcwd()) for part in parts]
+    parts = [part._replace(base_folder=os.getcwd()) for part in parts]
     if len(parts) > 1_000_000:
         raise ValueError(
             f"part_bytes must make at most 1,000,000 parts, got {len(parts):,} with {part_bytes}; pass a larger number"
@@ -266,7 +266,7 @@ def plan_parts(
 
 # %% ../../nbs/bulk/16_distributed.ipynb #a6772fcc
 def _place(part, source):
-    return source.path if is_address(source.path) else os.path.join(part.home, source.path)
+    return source.path if is_address(source.path) else os.path.join(part.base_folder, source.path)
 
 
 def _check(part, source):
@@ -318,7 +318,7 @@ def _encode_section(encoder, bulk, part, run, writer):
         for cut in bulk.safe_cuts(text, SIZES.section):
             with naming_file(source.path):
                 data = text[at:cut]
-            first, last = part.opens and at == 0, part.closes and cut == len(text)
+            first, last = part.starts_document and at == 0, part.ends_document and cut == len(text)
             try:
                 ids = bulk.run(
                     WorkItem([data], True if first else None, first, last),
@@ -333,14 +333,14 @@ def _encode_section(encoder, bulk, part, run, writer):
                 raise
             yield writer.add(ids, np.zeros(0, np.int64))
             at = cut
-    tail = np.array([run.append] if part.closes and run.append is not None else [], np.uint32)
+    tail = np.array([run.append] if part.ends_document and run.append is not None else [], np.uint32)
     yield writer.add(tail, np.array([len(tail)], np.int64))
     writer.read += len(text)
 
 # %% ../../nbs/bulk/16_distributed.ipynb #eb308038
 def _write(tok, part, run, writer):
     "Encode a part with a writer."
-    if part.opens and part.closes:
+    if part.starts_document and part.ends_document:
         encode_found(tok, run, writer, None, _read(part, run))
         return
     found = _cutter(tok, run)
@@ -399,10 +399,10 @@ def _publish(part, out, run, work_folder, progress):
         os.replace(work_folder / name, out / name)
     shard = Shard(
         files,
-        progress.all_documents - (not part.opens),
+        progress.all_documents - (not part.starts_document),
         progress.all_ids,
         progress.read,
-        not part.opens,
+        not part.starts_document,
         part.sources,
         run.header["tokenizer"],
         _options(run),
@@ -436,7 +436,7 @@ def _difference(record, part, run):
         return "; ".join(other)
     if part is None:
         return "there were more parts"
-    if (record.sources, record.continues) == (part.sources, not part.opens):
+    if (record.sources, record.continues) == (part.sources, not part.starts_document):
         return None
     for old, new in zip(record.sources, part.sources, strict=False):
         if old.path == new.path and old != new and old[3:] != new[3:]:
@@ -524,7 +524,7 @@ def encode_parts(
     paths: str | Path | Iterable,
     out: str | Path,  # A folder, created if needed, which workers can open under the same name
     *,
-    # "bin" (raw numbers, with bounds beside them) or "parquet" (a list per document)
+    # "bin" (raw numbers, with bounds in separate files) or "parquet" (a list per document)
     format: str = "bin",
     dtype: str | None = None,  # "uint16" or "uint32"; None: the smaller one that fits all ids
     # Between the documents of a text file; None: a file is a document

@@ -55,7 +55,7 @@ class Cut(NamedTuple):
     "Documents found in a stream of blocks, or sections of one that is too long for memory."
 
     docs: list[bytes]  # Whole documents; or a single section
-    whole: bool  # False for a section that is not the last of its document
+    ends_document: bool  # False for a section that is not the last of its document
     start: int  # Start of the first of them, in bytes of the stream
     end: int  # Start of the next one
 
@@ -67,7 +67,7 @@ def cut_documents(
     blocks: Iterable[bytes],  # The stream, in blocks of any size
     separator: bytes | None,  # Between documents; None: all of it is one document
     longest: int,  # A document of at least this many bytes is yielded in sections
-) -> Iterator[Cut]:  # Whole documents in groups; sections in a row, the last with whole=True
+) -> Iterator[Cut]:  # Whole documents in groups; sections in a row, the last with ends_document=True
     "Find documents in a stream, in bounded memory."
     width = len(separator or b"")
     keep = max(3, width - 1)
@@ -284,7 +284,7 @@ def _long(tok, run, writer, item, found):
                     continue
                 where = f"{item.path}, counted from byte {item.cut.start + start:,}"
                 yield decode_text(part, errors=run.errors, source=where).encode("utf-8")
-            if item.cut.whole:
+            if item.cut.ends_document:
                 return
             item = next(found)
 
@@ -317,13 +317,13 @@ def encode_found(
     "Encode all documents and record the progress."
     waiting, size, due = [], 0, time.monotonic() + JOURNAL_SECONDS
     for item in found:
-        if item.cut.whole:
+        if item.cut.ends_document:
             waiting.append(item)
             size += item.cut.end - item.cut.start + 16 * len(item.cut.docs)  # documents may be short
             if size < BLOCK:
                 continue
         _flush(tok, run, writer, waiting)
-        if not item.cut.whole:
+        if not item.cut.ends_document:
             item = _long(tok, run, writer, item, found)
         waiting, size = [], 0
         if journal is not None and time.monotonic() >= due:

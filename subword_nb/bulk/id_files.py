@@ -537,7 +537,7 @@ def publish(
     layout: Layout,  # The output
     progress: Progress,  # The last entry
     header: dict,  # Everything on which the result depends
-) -> dict:  # The facts about it, which are also written to a file beside it
+) -> dict:  # The facts about it, which are also written to a file next to it
     "Move finished files to their place; after a crash, call it again."
     shards_folder, names = layout.folder / "shards", [_name(layout, k) for k in range(progress.shard + 1)]
     beside = [f"{name}.bounds.npy" for name in names] if layout.format in ("npy", "bin") else []

@@ -352,7 +352,7 @@ class Places:
         self.other_ids = {}  # (number of a span, *ids that it has in some texts) → its number with these
         self.unsure = set()  # numbers of spans without certain places
         del self.names[len(self.written) :]  # spellings of unknown words, whose number is unlimited
-        self.more, self.pieces, self.edges = {}, None, None
+        self.extra, self.pieces, self.edges = {}, None, None
         self.rows = np.zeros((1 << 12, 5), np.int32)
         self.info = np.zeros((1 << 10, 8), np.int32)
         self.sizes = np.zeros(1 << 10, np.int32)
@@ -431,10 +431,10 @@ def piece_number(
     "The number of a piece: its id, or one of its own for another spelling."
     if i < len(places.names) and places.names[i] == piece:
         return i
-    if piece not in places.more:
-        places.more[piece] = len(places.names)
+    if piece not in places.extra:
+        places.extra[piece] = len(places.names)
         places.names.append(piece)
-    return places.more[piece]
+    return places.extra[piece]
 
 # %% ../../nbs/bulk/09_span_places.ipynb #e84b3d06
 def number_of_ids(

@@ -129,7 +129,7 @@ LIBRARIES = {
         "(lambda ids, ends: [ids[a:b] for a, b in zip(ends, ends[1:])])(result[0], result[1].tolist())",
     ),
 }
-# A release candidate beside the release: it is installed in a folder of its own, which its processes get by an environment variable
+# A release candidate, compared with the release: it is installed in a folder of its own, which its processes get by an environment variable
 LIBRARIES["tokenizers-rc"] = Library._make(
     x.replace("batch_fast", "batch") if isinstance(x, str) else x for x in LIBRARIES["tokenizers"]
 )

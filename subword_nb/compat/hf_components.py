@@ -107,7 +107,7 @@ class Option:
         self,
         value: Any,  # The value that is stored
     ) -> Any:  # Plain data
-        "The value as a file has it."
+        "The value as stored in a file."
         return value
 
 
@@ -144,7 +144,7 @@ class BehaviorOption(Option):
         self,
         value: Any,  # Such as "merged_with_next"
     ) -> Any:  # Such as "MergedWithNext"
-        "The value as a file has it."
+        "The value as stored in a file."
         return "".join(word.capitalize() for word in value.split("_"))
 
 # %% ../../nbs/compat/12_hf_components.ipynb #9e73a20b
@@ -208,8 +208,8 @@ class Component:
     what = "Component"  # What errors call it
     __signature__: inspect.Signature  # Of the constructor, if the options determine it
 
-    def __init_subclass__(cls, family: bool = False, base: bool = False, **more):
-        super().__init_subclass__(**more)
+    def __init_subclass__(cls, family: bool = False, base: bool = False, **kwargs):
+        super().__init_subclass__(**kwargs)
         cls.is_base = base or family
         if family:
             cls.kinds = {}

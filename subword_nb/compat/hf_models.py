@@ -252,11 +252,11 @@ class Model(Component, family=True):
     def learn(
         self,
         vocab: dict[str, int],  # piece → id
-        **more,  # Further results of training
+        **results,  # Further results of training
     ):
         "Use a vocabulary, and discard the old one."
         self._vocab, self._pieces, self._made = vocab, None, None
-        for attribute, value in more.items():
+        for attribute, value in results.items():
             setattr(self, attribute, value)
 
     def _files(self):
@@ -402,7 +402,8 @@ class BPE(Model):
             values["end_of_word_suffix"] or "",
             values["fuse_unk"],
             values["byte_fallback"],
-            values["ignore_merges"] and not values["dropout"],  # dropout takes whole pieces apart, too
+            values["ignore_merges"]
+            and not values["dropout"],  # with dropout, pretokens that are pieces are merged, too
             drop_unknown=unk is None,
         )
 

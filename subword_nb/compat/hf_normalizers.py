@@ -151,7 +151,7 @@ class Precompiled(Normalizer):
 
     def __init__(
         self,
-        precompiled_charsmap: SequenceOf[int],  # The map as the model has it
+        precompiled_charsmap: SequenceOf[int],  # The map as stored in the model
     ):
         self._begin()
         checked(precompiled_charsmap, SequenceOf)

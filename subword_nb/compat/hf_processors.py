@@ -80,7 +80,7 @@ class TokenOption(Option):
         self,
         value: Any,  # (piece, id)
     ) -> Any:  # [piece, id]
-        "The value as a file has it."
+        "The value as stored in a file."
         return list(value)
 
     def shown(

@@ -151,7 +151,7 @@ class AddedToken:
         "Make it special, or ordinary."
         self._flags["special"] = checked(special, bool)
 
-    def to_dict(self) -> dict:  # As tokenizer.json has it, without the id
+    def to_dict(self) -> dict:  # As in tokenizer.json, without the id
         "Its options."
         flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
         return {"content": self.content} | {name: getattr(self, name) for name in flags}
@@ -244,14 +244,14 @@ class NormalizedString:
     @classmethod
     def of_aligned(
         cls,
-        whole: str,  # The original text
+        original: str,  # The original text
         text: Aligned,  # A part of it, which may have been changed
         *,
         span: tuple[int, int] | None = None,  # Its span in the original; None: that of its characters
     ) -> "NormalizedString":  # A new one
         "An aligned text, wrapped."
         new = object.__new__(cls)
-        new._whole, new._text = whole, text
+        new._whole, new._text = original, text
         new._span = text.span(0, len(text.text)) if span is None else span
         return new
 
@@ -491,12 +491,12 @@ class PreTokenizedString:
     @classmethod
     def of_aligned(
         cls,
-        whole: str,  # The original text
+        original: str,  # The original text
         text: Aligned,  # A part of it, which may have been changed
     ) -> "PreTokenizedString":  # A new one
         "An aligned text, wrapped."
-        new = cls(whole)
-        new._parts = [(NormalizedString.of_aligned(whole, text), None)]
+        new = cls(original)
+        new._parts = [(NormalizedString.of_aligned(original, text), None)]
         return new
 
     @property

@@ -378,7 +378,7 @@ class Tokenizer:
         texts: list[str],  # Texts, without second ones
         add_special_tokens: bool = True,  # Run the post-processor
     ) -> tuple | None:  # Ids, masks, and what makes the encodings; None if ids need encodings
-        "The ids of texts alone, truncated and padded."
+        "Only the ids of texts, truncated and padded."
         engine, cut = self._prepared(), self._truncation
         around = self._around_each(engine, add_special_tokens)
         if around is None:
@@ -516,8 +516,8 @@ class Tokenizer:
         for text in texts:
             ids, offsets = encode_marked(engine, text, commands)
             pieces = [self.id_to_token(i) or "" for i in ids]
-            whole = EngineEncoding(ids, pieces, offsets, word_ids=[None] * len(ids))
-            found.append(self._joined([whole], add_special_tokens=False))
+            encoding = EngineEncoding(ids, pieces, offsets, word_ids=[None] * len(ids))
+            found.append(self._joined([encoding], add_special_tokens=False))
         return self._filled(found)
 
     def _filled(self, encodings):

@@ -35,8 +35,8 @@ class Trainer(Component, family=True):
     what = "Trainer"
     model_kind: type[Model] = Model  # Class of the trained model
 
-    def __init_subclass__(cls, **more):
-        super().__init_subclass__(**more)
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
         cls.model_kind.trainer_kind = cls
 
     def __init__(
@@ -308,7 +308,7 @@ class UnigramTrainer(Trainer):
         super().__init__(**kwargs)
         if not hasattr(shrinking_factor, "__float__"):
             raise TypeError(f"must be real number, not {type(shrinking_factor).__name__}")
-        self._more = {
+        self._options = {
             "shrinking_factor": float(shrinking_factor),
             "unk_token": a_text_or_none(unk_token),
             "max_piece_length": whole_number(max_piece_length),
@@ -320,7 +320,7 @@ class UnigramTrainer(Trainer):
         from subword_nb.compat.hf_unigram import chosen_pieces, learn_pieces
 
         specials = list(dict.fromkeys(t.content for t in self.special_tokens))
-        unk = self._more["unk_token"]
+        unk = self._options["unk_token"]
         if unk is not None and unk not in specials:
             specials.insert(0, unk)
         chars = {c for word in counts for c in word} | set(self.initial_alphabet)
@@ -329,7 +329,7 @@ class UnigramTrainer(Trainer):
                 f"vocab_size must be at least {len(chars)}, the number of characters, got {self.vocab_size}; "
                 "pass a larger one"
             )
-        how = {k: v for k, v in self._more.items() if k != "unk_token"}
+        how = {k: v for k, v in self._options.items() if k != "unk_token"}
         learned = learn_pieces(counts, self.vocab_size, **how)
         pieces = chosen_pieces(learned, chars, self.vocab_size - len(specials), set(specials))
         model._unk_id, model._byte_fallback = (None if unk is None else specials.index(unk)), False
@@ -337,10 +337,10 @@ class UnigramTrainer(Trainer):
         model.learn(model.vocab)
 
     def _state(self):
-        state, more = super()._state(), self._more
+        state, options = super()._state(), self._options
         order = ("show_progress", "vocab_size", "n_sub_iterations", "shrinking_factor", "special_tokens")
         rest = ("initial_alphabet", "unk_token", "max_piece_length", "seed_size", "words")
-        return {k: (state | more)[k] for k in (*order, *rest)}
+        return {k: (state | options)[k] for k in (*order, *rest)}
 
     def read(
         self,
@@ -349,7 +349,7 @@ class UnigramTrainer(Trainer):
         "Set the options from plain data."
         super().read(d)
         names = ("shrinking_factor", "unk_token", "max_piece_length", "n_sub_iterations", "seed_size")
-        self._more = {k: d["UnigramTrainer"][k] for k in names}
+        self._options = {k: d["UnigramTrainer"][k] for k in names}
 
 # %% ../../nbs/compat/18_hf_trainers.ipynb #db4f2274
 class _Largest:

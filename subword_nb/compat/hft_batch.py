@@ -235,7 +235,7 @@ class BatchEncoding(UserDict):
 
     def token_to_sequence(
         self,
-        batch_or_token_index: int,  # Which row; alone: position of a token in the first row
+        batch_or_token_index: int,  # Index of the row; as the only argument: position of a token in the first row
         token_index: int | None = None,  # Position of a token
     ) -> int | None:  # 0 or 1; None for tokens around the texts
         "The text that a token belongs to."
@@ -244,7 +244,7 @@ class BatchEncoding(UserDict):
 
     def token_to_word(
         self,
-        batch_or_token_index: int,  # Which row; alone: position of a token in the first row
+        batch_or_token_index: int,  # Index of the row; as the only argument: position of a token in the first row
         token_index: int | None = None,  # Position of a token
     ) -> int | None:  # The number of the word; None for tokens around the texts
         "The word that a token belongs to."
@@ -253,7 +253,7 @@ class BatchEncoding(UserDict):
 
     def token_to_chars(
         self,
-        batch_or_token_index: int,  # Which row; alone: position of a token in the first row
+        batch_or_token_index: int,  # Index of the row; as the only argument: position of a token in the first row
         token_index: int | None = None,  # Position of a token
     ) -> CharSpan | None:  # None for tokens around the texts
         "The characters of a token."
@@ -264,7 +264,7 @@ class BatchEncoding(UserDict):
 
     def word_to_tokens(
         self,
-        batch_or_word_index: int,  # Which row; alone: number of a word in the first row
+        batch_or_word_index: int,  # Index of the row; as the only argument: number of a word in the first row
         word_index: int | None = None,  # Number of a word
         sequence_index: int = 0,  # In which of two texts
     ) -> TokenSpan | None:  # None if there is no such word
@@ -274,7 +274,7 @@ class BatchEncoding(UserDict):
 
     def word_to_chars(
         self,
-        batch_or_word_index: int,  # Which row; alone: number of a word in the first row
+        batch_or_word_index: int,  # Index of the row; as the only argument: number of a word in the first row
         word_index: int | None = None,  # Number of a word
         sequence_index: int = 0,  # In which of two texts
     ) -> CharSpan | None:  # None if there is no such word
@@ -284,7 +284,7 @@ class BatchEncoding(UserDict):
 
     def char_to_token(
         self,
-        batch_or_char_index: int,  # Which row; alone: position of a character in the first row
+        batch_or_char_index: int,  # Index of the row; as the only argument: position of a character in the first row
         char_index: int | None = None,  # Position of a character
         sequence_index: int = 0,  # In which of two texts
     ) -> int | None:  # Position of the token; None for a space that no token covers
@@ -294,7 +294,7 @@ class BatchEncoding(UserDict):
 
     def char_to_word(
         self,
-        batch_or_char_index: int,  # Which row; alone: position of a character in the first row
+        batch_or_char_index: int,  # Index of the row; as the only argument: position of a character in the first row
         char_index: int | None = None,  # Position of a character
         sequence_index: int = 0,  # In which of two texts
     ) -> int | None:  # The number of the word; None for a space that no word covers

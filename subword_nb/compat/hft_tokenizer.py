@@ -349,11 +349,11 @@ class PreTrainedTokenizerFast:
         replace_extra_special_tokens: bool = True,  # The list replaces the previous one
     ) -> int:  # Number of tokens that were not added before with the same options
         "Assign names to tokens, and add those that the vocabulary does not have."
-        given = dict(special_tokens_dict or {})
-        if "additional_special_tokens" in given and not given.get("extra_special_tokens"):
-            given["extra_special_tokens"] = given.pop("additional_special_tokens")
+        tokens_by_name = dict(special_tokens_dict or {})
+        if "additional_special_tokens" in tokens_by_name and not tokens_by_name.get("extra_special_tokens"):
+            tokens_by_name["extra_special_tokens"] = tokens_by_name.pop("additional_special_tokens")
         added: list = []
-        for name, value in given.items():
+        for name, value in tokens_by_name.items():
             if name == "extra_special_tokens":
                 added += self._take_extra(value, replace_extra_special_tokens)
             elif name not in self._named:
@@ -595,7 +595,7 @@ class PreTrainedTokenizerFast:
         stride: int = 0,  # Number of tokens of the previous part that a part repeats
         is_split_into_words: bool = False,  # Texts are lists of words
         pad_to_multiple_of: int | None = None,  # Make the length of rows a multiple
-        padding_side: str | None = None,  # "right" or "left"; None: as the tokenizer has it
+        padding_side: str | None = None,  # "right" or "left"; None: the tokenizer's side
         return_tensors: str | TensorType | None = None,  # Arrays instead of lists: "np", "pt" or "mlx"
         return_token_type_ids: bool | None = None,  # None: if the model takes them
         return_attention_mask: bool | None = None,  # None: if the model takes it
@@ -711,7 +711,7 @@ class PreTrainedTokenizerFast:
         max_length: int | None,  # The length for both
         stride: int,  # Number of tokens of the previous part that a part repeats
         pad_to_multiple_of: int | None,  # Make the length of rows a multiple
-        padding_side: str | None,  # "right" or "left"; None: as the tokenizer has it
+        padding_side: str | None,  # "right" or "left"; None: the tokenizer's side
     ):
         "Set the lengths of rows; every call sets its own."
         if truncation_strategy == TruncationStrategy.DO_NOT_TRUNCATE:
@@ -756,9 +756,9 @@ class PreTrainedTokenizerFast:
         add_special_tokens: bool = True,  # Add the tokens of the post-processor
         padding: bool | str = False,  # As in a call
         truncation: bool | str | None = None,  # As in a call
-        max_length: int | None = None,  # Most tokens
+        max_length: int | None = None,  # Maximum number of tokens
         stride: int = 0,  # Number of tokens of the previous part that a part repeats
-        padding_side: str | None = None,  # "right" or "left"; None: as the tokenizer has it
+        padding_side: str | None = None,  # "right" or "left"; None: the tokenizer's side
         return_tensors: str | TensorType | None = None,  # An array instead of a list
         **kwargs,  # Other arguments of a call
     ) -> Any:  # Ids, a list or an array
@@ -1012,9 +1012,9 @@ class PreTrainedTokenizerFast:
         self,
         encoded_inputs: Any,  # Columns of one row or of several, or a list of rows
         padding: bool | str = True,  # True: to the longest row; "max_length": to `max_length`
-        max_length: int | None = None,  # Length of rows; None: as the model has it
+        max_length: int | None = None,  # Length of rows; None: the model's maximum
         pad_to_multiple_of: int | None = None,  # Make the length of rows a multiple
-        padding_side: str | None = None,  # "right" or "left"; None: as the tokenizer has it
+        padding_side: str | None = None,  # "right" or "left"; None: the tokenizer's side
         return_attention_mask: bool | None = None,  # None: if the model takes it
         return_tensors: str | TensorType | None = None,  # Arrays instead of lists: "np", "pt" or "mlx"
         verbose: bool = True,  # Warn of a `max_length` that does nothing
@@ -1086,7 +1086,7 @@ class PreTrainedTokenizerFast:
         self,
         token_ids: Any,  # An id, ids, or several lists of ids; arrays and batches as well
         skip_special_tokens: bool = False,  # Leave special tokens out
-        clean_up_tokenization_spaces: bool | None = None,  # None: as the tokenizer has it; not for BPE
+        clean_up_tokenization_spaces: bool | None = None,  # None: the tokenizer's setting; not for BPE
         **kwargs,  # Ignored
     ) -> Any:  # A text, or a list of texts
         "The text of ids."
@@ -1099,7 +1099,7 @@ class PreTrainedTokenizerFast:
         self,
         sequences: Any,  # Lists of ids, or an array
         skip_special_tokens: bool = False,  # Leave special tokens out
-        clean_up_tokenization_spaces: bool | None = None,  # None: as the tokenizer has it; not for BPE
+        clean_up_tokenization_spaces: bool | None = None,  # None: the tokenizer's setting; not for BPE
         **kwargs,  # Ignored
     ) -> list[str]:  # A text for each list
         "The texts of several lists of ids."
@@ -1231,7 +1231,7 @@ class PreTrainedTokenizerFast:
         save_directory: str | os.PathLike,  # An existing folder
         filename_prefix: str | None = None,  # Begins the names of the files
     ) -> tuple[str, ...]:  # The files written
-        "Write the files of the model alone, such as vocab.json and merges.txt."
+        "Write only the files of the model, such as vocab.json and merges.txt."
         return tuple(self._tokenizer.model.save(os.fspath(save_directory), filename_prefix))
 
     def _config(self):

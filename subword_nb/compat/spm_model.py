@@ -182,7 +182,7 @@ class SpmModel:
         self,
         text: str | bytes,  # Any text
     ) -> list[int] | None:  # None: it is not valid Unicode
-        "The ids of a text, by the engine alone."
+        "The ids of a text, by the engine only."
         try:
             return self.tokenizer.encode(text if isinstance(text, str) else str(text, "utf-8"))
         except ValueError:
@@ -405,7 +405,7 @@ def _surface(m, piece, i, prefixed, written):
 
 
 def _characters(data):
-    "The characters of bytes: the last byte of each has it, the others have nothing; a lost byte has U+FFFD."
+    "The characters of bytes: each at its last byte, an empty string at its other bytes, U+FFFD for an invalid byte."
     out = []
     for char in data.decode("utf-8", "surrogateescape"):
         if 0xDC80 <= ord(char) < 0xDD00:

@@ -672,8 +672,8 @@ class SentencePieceProcessor:
         texts = [_with_options(m, t, [*self._encode_extra, *options]) for t in found]
         if kind in _PROTOS:
             form = "proto" if kind == "serialized_proto" else kind
-            whole = NBestSentencePieceText(tuple(_formed(t, form) for t in texts))
-            return whole.SerializeToString() if kind == "serialized_proto" else whole
+            result = NBestSentencePieceText(tuple(_formed(t, form) for t in texts))
+            return result.SerializeToString() if kind == "serialized_proto" else result
         if scored:
             return [(_formed(t, kind), t.score) for t in texts]
         return [_formed(t, kind) for t in texts]

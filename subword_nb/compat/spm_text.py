@@ -183,7 +183,7 @@ _SMALL = [bytes([n]) for n in range(128)]  # numbers of one byte
 
 
 def _number(value):
-    "A number as a message has it."
+    "A number as a message stores it."
     if value < 128:
         return _SMALL[value]
     if value < 1 << 14:

@@ -121,14 +121,14 @@ def _flags_of(text):
 class _Options:
     "The options of a training, by SentencePiece's names."
 
-    def __init__(self, given):
-        self.given = {name: _parsed(name, value) for name, value in given.items()}
+    def __init__(self, options):
+        self.explicit = {name: _parsed(name, value) for name, value in options.items()}
         self.defaults = {name: default for name, _, default in TRAINER_SPEC.values()}
         self._check()
 
     def __getitem__(self, name):
-        if name in self.given:
-            return self.given[name]
+        if name in self.explicit:
+            return self.explicit[name]
         return self.defaults.get(name)
 
     def _check(self):
@@ -161,7 +161,7 @@ class _Options:
 
     def facts(self):
         "The trainer_spec of the model."
-        return {name: self.given[name] for name, _, _ in TRAINER_SPEC.values() if name in self.given}
+        return {name: self.explicit[name] for name, _, _ in TRAINER_SPEC.values() if name in self.explicit}
 
 # %% ../../nbs/compat/34_spm_trainer.ipynb #c456b7d0
 def _lines_of(paths):
@@ -443,12 +443,12 @@ def _normalizer_specs(options, normalizer):
     else:
         spec = spec_of_rule(options["normalization_rule_name"] or options["name"] or "nmt_nfkc")
     flags = dict.fromkeys(("add_dummy_prefix", "remove_extra_whitespaces", "escape_whitespaces"), True)
-    given = {name: options.given[name] for name in flags if name in options.given}
+    requested = {name: options.explicit[name] for name in flags if name in options.explicit}
     undo = {}
     if options["denormalization_rule_tsv"]:
         undo = spec_of_table(options["denormalization_rule_tsv"])
         undo |= {"add_dummy_prefix": False, "remove_extra_whitespaces": False, "escape_whitespaces": False}
-    return flags | spec | given, undo
+    return flags | spec | requested, undo
 
 
 @lru_cache(maxsize=4)

@@ -138,8 +138,8 @@ class Encoding:
         allowed = self._allowed([text], allowed_special, disallowed_special)
         text.encode("utf-8")  # raises UnicodeEncodeError
         found = self._tok.encode_array(text, allowed_special=allowed)
-        for own, given in self._moved.items():
-            found[found == own] = given
+        for own_id, caller_id in self._moved.items():
+            found[found == own_id] = caller_id
         return found
 
     def encode_ordinary_batch(
@@ -334,7 +334,7 @@ class Encoding:
         "The ids of a text, which is repaired if it contains surrogates."
         found = _any_of(frozenset(allowed)) if allowed else None
         if not found or not found.search(text):
-            allowed = None  # as the tokenizer has it: none is found
+            allowed = None  # like the tokenizer's default: none is found
         try:
             return self._caller_ids(self._tok.encode(text, allowed_special=allowed))
         except ValueError:

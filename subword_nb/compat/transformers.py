@@ -74,7 +74,7 @@ class AutoTokenizer:
 
     @staticmethod
     def register(
-        config_class: Any,  # A class with `model_type`, or the type itself, as config.json has it
+        config_class: Any,  # A class with `model_type`, or the type itself, as in config.json
         tokenizer_class: type | None = None,  # Derived from `PreTrainedTokenizerFast`
         slow_tokenizer_class: type | None = None,  # An older name of the same argument
         fast_tokenizer_class: type | None = None,  # Another

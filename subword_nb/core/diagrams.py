@@ -162,7 +162,7 @@ def _lattice_text(shown: list, arcs: list, title: str) -> str:
 def draw_lattice(
     text: str,  # at most 40 characters; position i is before its character i
     # (start, end, label) or (start, end, label, note): pieces over character positions, and a score or a word
-    # beside the label
+    # next to the label
     arcs: list,
     *,
     best: Iterable[int] = (),  # indices in `arcs` of those drawn bold

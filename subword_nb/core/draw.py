@@ -162,7 +162,7 @@ class Strip:
 
     chips: list = field(default_factory=list)  # the tokens drawn, in order
     title: str = ""  # shown above, printable
-    more: int = 0  # how many further tokens are not drawn
+    n_hidden: int = 0  # how many further tokens are not drawn
 
     def _repr_html_(self) -> str:
         return _strip_html(self)
@@ -206,7 +206,7 @@ def _strip_text(strip: Strip, color: bool, width: int) -> str:
                     for t, (i, _) in zip(cells, row, strict=True)
                 ]
                 lines.append("".join(inked) if color else " │ ".join(cells).rstrip())
-    return "\n".join(lines + ([f"… and {strip.more:,} more"] if strip.more else []))
+    return "\n".join(lines + ([f"… and {strip.n_hidden:,} more"] if strip.n_hidden else []))
 
 # %% ../../nbs/core/03_draw.ipynb #aeb47f7a
 def _strip_html(strip: Strip) -> str:
@@ -222,8 +222,8 @@ def _strip_html(strip: Strip) -> str:
         out.append(
             f'<span\ntitle="{escape(c.note)}" style="{_CHIP}{PALETTE[i % 6][0]}">{escape(c.label)}{below}</span>{end}'
         )
-    if strip.more:
-        out.append(f"<span> … and {strip.more:,} more</span>")
+    if strip.n_hidden:
+        out.append(f"<span> … and {strip.n_hidden:,} more</span>")
     return "".join(out) + "</div>"
 
 # %% ../../nbs/core/03_draw.ipynb #a290249c
@@ -487,7 +487,7 @@ def draw_bars(
     rows = _bar_rows(pairs)
     if not rows:
         raise ValueError("pairs must contain at least one (label, number), got none")
-    title, more, rows = clip(printable(title, space=" "), n=80), len(rows) - limit, rows[:limit]
+    title, n_hidden, rows = clip(printable(title, space=" "), n=80), len(rows) - limit, rows[:limit]
     top = max(v for _, v in rows) or 1
     pad, tail = max(cell_width(k) for k, _ in rows), max(len(_number(v)) for _, v in rows)
     x, span = 8.5 * pad + 12, max(40.0, width - 8.5 * (pad + tail) - 28)
@@ -503,12 +503,12 @@ def draw_bars(
         bar = "█" * round(30 * v / top) or ("▏" if v else "")
         lines.append(" " * (pad - cell_width(k)) + f"{k} │{bar} {_number(v)}")
         y += 21
-    if more > 0:
-        parts.append(svg_text(x, y + 15, f"… and {more:,} more"))
-        lines.append(f"… and {more:,} more")
+    if n_hidden > 0:
+        parts.append(svg_text(x, y + 15, f"… and {n_hidden:,} more"))
+        lines.append(f"… and {n_hidden:,} more")
     alt = clip((title or "Bar chart") + ": " + ", ".join(f"{k} {_number(v)}" for k, v in rows), n=400)
     return Svg(
-        svg_figure(width, y + 21 * (more > 0) + 4, alt, parts, shrink=";max-width:100%;height:auto"),
+        svg_figure(width, y + 21 * (n_hidden > 0) + 4, alt, parts, shrink=";max-width:100%;height:auto"),
         "\n".join(lines),
         alt,
     )

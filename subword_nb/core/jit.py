@@ -116,16 +116,16 @@ def _listen():
     "From now on, when Numba compiles (not when it loads from its cache), print the notice and hold signals back."
     from numba.core import event
 
-    held = []  # one compilation at a time, with those nested in it
+    deferred = []  # one compilation at a time, with those nested in it
 
     class OnCompile(event.Listener):
         def on_start(self, event):
             _notice()
-            held.append(signals_deferred())
-            held[-1].__enter__()
+            deferred.append(signals_deferred())
+            deferred[-1].__enter__()
 
         def on_end(self, event):
-            held.pop().__exit__(None, None, None)
+            deferred.pop().__exit__(None, None, None)
 
     event.register("numba:compile", OnCompile())
 

@@ -174,7 +174,7 @@ class Entry:
         words: list[int],  # Result of `words`; the arrays must stay alive
         at: int,  # Index of the word that changes from call to call
     ) -> Callable:  # Value of that argument → result of the kernel, a number; one call at a time
-        "Prepare a call in which only one argument changes; the others are checked no more."
+        "Prepare a call in which only one argument changes; the others are no longer checked."
         row = array("q", words + self.result_words)
         address, end = row.buffer_info()[0], len(words)
         result = address + 8 * end + 8
@@ -354,7 +354,7 @@ def _chosen(manifest):
 
 
 def _tables(folder, described, trusted):
-    "The arrays beside a library; none if they were built from another version of Unicode."
+    "The arrays stored with a library; none if they were built from another version of Unicode."
     import unicodedata
 
     import numpy as np

@@ -305,12 +305,12 @@ class SpellingFinder:
         searched = int((ends - begins).sum())
         size = max(64, searched if searched <= 1 << 20 else searched // 8)
         while True:
-            more = np.empty((2, size), np.int64)
-            n = _find_backwards(text, begins, ends, *self._automaton, *more)
+            rest = np.empty((2, size), np.int64)
+            n = _find_backwards(text, begins, ends, *self._automaton, *rest)
             if n >= 0:
                 break
             size *= 4
-        found = [np.concatenate(pair) for pair in ((places, more[0, :n]), (numbers, more[1, :n]))]
+        found = [np.concatenate(pair) for pair in ((places, rest[0, :n]), (numbers, rest[1, :n]))]
         certain = int(ends[-1])
         if is_open:
             certain = max(int(begins[-1]), certain - int(self.lengths.max()) + 1)
@@ -375,7 +375,7 @@ def _is_word_at(text, i, end, pages, classes):
 
 @kernel
 def _in_word(text, start, stop, first, last, pages, classes):
-    "Is a word character beside text[start:stop], within text[first:last]?"
+    "Is a word character next to text[start:stop], within text[first:last]?"
     if start > first:
         i = start - 1
         while i > first and start - i < 4 and text[i] & 0xC0 == 0x80:

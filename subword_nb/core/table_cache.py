@@ -104,7 +104,7 @@ def vocabulary_content(
 
 
 def texts_of(
-    content: Sequence,  # What `joined` gives
+    content: Sequence,  # Result of `joined`
 ) -> list[str]:  # The texts
     "The texts that were joined."
     n, text, *sizes = content
@@ -115,7 +115,7 @@ def texts_of(
 
 # %% ../../nbs/core/17_table_cache.ipynb #a6614dbb
 def vocabulary_of(
-    content: Sequence,  # What `vocabulary_content` gives
+    content: Sequence,  # Result of `vocabulary_content`
 ) -> dict[str, int]:  # piece → id
     "The vocabulary that became content."
     *texts, ids = content

@@ -56,7 +56,7 @@ def count_pretokens(
 # %% ../../nbs/corpus/01_counts.ipynb #885190dc
 def merge_counts(
     *counts: dict[str, int],  # Pretoken counts of the parts of a corpus, in order
-) -> dict[str, int]:  # Counts of the whole, in first-seen order
+) -> dict[str, int]:  # Counts of the whole corpus, in first-seen order
     "Add up counts."
     total = {}
     for part in counts:

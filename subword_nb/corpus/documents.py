@@ -178,7 +178,7 @@ def packed_as(
 def read_block(
     stream,  # An open binary file
     size: int,  # Requested number of bytes
-) -> bytes:  # As many bytes as are left, up to `size`
+) -> bytes:  # The remaining bytes, up to `size`
     "Read in small steps, so that Ctrl-C can interrupt between them."
     if not hasattr(stream, "read1"):
         return stream.read(size)
@@ -285,21 +285,20 @@ class _Frames:
         self.padding = padding  # The byte that may pad the space between two frames
         self.trailing = trailing  # The error raised if data after a frame is not another frame
         self.seen = False
-        self.left = b""
-        self.held = memoryview(b"")
+        self.unread = b""
+        self.ready = memoryview(b"")
         self.feed = 256
         self.frame: Any = None
 
     def read1(self, size: int) -> bytes:
         "At least one byte, at most `size`; none at the end."
-        while not len(self.held):
-            needs_input = getattr(
-                self.frame, "needs_input", True
-            )  # False while it holds back more than a block
+        while not len(self.ready):
+            # False while the decompressor has more than a block of output
+            needs_input = getattr(self.frame, "needs_input", True)
             packed = b""
             if needs_input:
-                packed = self.left[: self.feed] or self.raw.read(self.feed)
-                self.left = self.left[self.feed :]
+                packed = self.unread[: self.feed] or self.raw.read(self.feed)
+                self.unread = self.unread[self.feed :]
             if needs_input and not packed:
                 if self.frame is not None:
                     raise EOFError
@@ -312,16 +311,16 @@ class _Frames:
             self.frame = self.frame or self.make()
             try:
                 limit = (BLOCK,) if hasattr(self.frame, "needs_input") else ()
-                self.held = memoryview(self.frame.decompress(packed, *limit))
+                self.ready = memoryview(self.frame.decompress(packed, *limit))
             except self.trailing:
                 if begins and self.seen:
                     return b""
                 raise
-            self.feed = max(64, self.feed // 4) if len(self.held) > BLOCK else min(512, self.feed * 2)
+            self.feed = max(64, self.feed // 4) if len(self.ready) > BLOCK else min(512, self.feed * 2)
             if self.frame.eof:
-                self.left = self.frame.unused_data + self.left
+                self.unread = self.frame.unused_data + self.unread
                 self.frame, self.seen = None, True
-        part, self.held = bytes(self.held[:size]), self.held[size:]
+        part, self.ready = bytes(self.ready[:size]), self.ready[size:]
         return part
 
     def seek(self, offset: int) -> None:

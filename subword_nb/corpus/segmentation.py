@@ -86,11 +86,11 @@ def _bridge(pre, norm):
 
     left, right = set(), set()
     for c in _SIDES:
-        whole, half = spell(f"{c} {c}"), spell(f" {c}")
-        if len(whole) != 1 or len(half) != 1 or not whole[0].endswith(half[0]) or whole == half:
+        both, second = spell(f"{c} {c}"), spell(f" {c}")
+        if len(both) != 1 or len(second) != 1 or not both[0].endswith(second[0]) or both == second:
             return None
-        left.add(whole[0][: -len(half[0])][-1])
-        right.add(half[0][0])
+        left.add(both[0][: -len(second[0])][-1])
+        right.add(second[0][0])
     return left, right
 
 # %% ../../nbs/corpus/06_segmentation.ipynb #6c4d0234

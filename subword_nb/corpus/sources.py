@@ -621,7 +621,7 @@ class Corpus:
         _check_options(field, errors, sample, seed)
         self.field, self.errors = field, errors
         self.sample, self.seed = sample, seed
-        self.begun = False
+        self.was_read = False
         self.parts = _parts(source, field)
         self.total, self.unit, self.skipped = self.parts.total, self.parts.unit, self.parts.skipped
         self.quick = _uses_kernels(self)
@@ -677,12 +677,12 @@ def _uses_kernels(corpus):
 
 def _start_reading(corpus):
     "The batches of a corpus; an error if it was read before and cannot be read again."
-    if corpus.begun and corpus.parts.once:
+    if corpus.was_read and corpus.parts.once:
         raise ValueError(
             "the source must be one that can be read again, got a generator or a pipe, which was read already; "
             "make it again, or write it to a file or a list first"
         )
-    corpus.begun = True
+    corpus.was_read = True
     batches = chain.from_iterable(read(corpus) for read in corpus.parts.readers)
     return gathered(batches if corpus.sample is None else sampled(batches, corpus.sample, corpus.seed))
 

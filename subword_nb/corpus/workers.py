@@ -75,11 +75,11 @@ class LocalExecutor:
         self,
         fn: Callable,  # Function to call
         task,  # Its argument; the `path` of a task, if it has one, is named in errors
-        *more,  # Further arguments: values, and results of `submit` and `share`
+        *args,  # Further arguments: values, and results of `submit` and `share`
         urgent: bool = False,  # Run it before tasks that are not urgent, as soon as its arguments are computed
     ) -> Any:  # A handle: the result itself
         "Start a task."
-        return _noted(fn, task, *more)
+        return _noted(fn, task, *args)
 
     def share(
         self,
@@ -115,17 +115,17 @@ class DaskExecutor:
         self.client, self.timeout = client, timeout
         # names of tasks must be unique: Dask treats two tasks of the same name as one, across clients
         self.name = uuid4().hex
-        self.begun, self.tasks = 0, dict[str, str]()
+        self.n_submitted, self.tasks = 0, dict[str, str]()
 
     def submit(
         self,
         fn: Callable,  # Function to call
         task,  # Its argument
-        *more,  # Further arguments
+        *args,  # Further arguments
         urgent: bool = False,  # Run it before tasks that are not urgent
     ) -> Any:  # A `distributed.Future`
         "Start a task."
-        return _submitted(self, fn, task, more, urgent)
+        return _submitted(self, fn, task, args, urgent)
 
     def share(
         self,
@@ -161,13 +161,13 @@ def scratch() -> str | None:  # None: the system's temporary folder
 # %% ../../nbs/corpus/05_workers.ipynb #17f74c94
 def _submitted(executor, fn, task, args, urgent):
     "A task submitted to the scheduler; its name begins with the function's."
-    executor.begun += 1
+    executor.n_submitted += 1
     future = executor.client.submit(
         _noted,
         fn,
         task,
         *args,
-        key=f"{fn.__name__.strip('_')}-{executor.name}-{executor.begun}",
+        key=f"{fn.__name__.strip('_')}-{executor.name}-{executor.n_submitted}",
         pure=False,
         priority=10 * urgent,
     )
@@ -176,17 +176,17 @@ def _submitted(executor, fn, task, args, urgent):
     return future
 
 
-def _shared(there, value):
+def _shared(executor, value):
     "A task that creates an object from its bytes; it can be repeated if its worker is lost."
     from dask import config
     from distributed.protocol.pickle import dumps
 
-    there.begun += 1
+    executor.n_submitted += 1
     with config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-        return there.client.submit(
+        return executor.client.submit(
             _unpickled,
             dumps(value, protocol=pickle.HIGHEST_PROTOCOL),
-            key=f"shared-{there.name}-{there.begun}",
+            key=f"shared-{executor.name}-{executor.n_submitted}",
             pure=False,
             priority=20,
         )

@@ -108,7 +108,7 @@ def _begins_with_piece(head):
 def kind_of_head(
     head: bytes,  # The beginning of a file, or all of it
     *,
-    whole: bool = True,  # Is it all of it?
+    is_complete: bool = True,  # Is it all of it?
 ) -> str | None:  # One of `KINDS`, "vocab.json" or "merges.txt" for halves of GPT-2's, or None
     "Detect the kind of a file from its beginning."
     if _BEGINS.match(head):
@@ -123,8 +123,8 @@ def kind_of_head(
     try:
         found = text.decode("utf-8", "strict")
     except UnicodeDecodeError as e:
-        found, readable = text.decode("utf-8", "replace"), not whole and e.start > len(text) - 4
-    kind = _text_kind(found, whole) if readable and "\0" not in found else None
+        found, readable = text.decode("utf-8", "replace"), not is_complete and e.start > len(text) - 4
+    kind = _text_kind(found, is_complete) if readable and "\0" not in found else None
     if plain or kind not in (None, "vocab.txt"):
         return kind
     from subword_nb.formats.sentencepiece_proto import looks_like_model_proto
@@ -169,7 +169,7 @@ def _kind_of_file(path):
         check_regular_file(path)
         with open(path, "rb") as f:
             head = f.read(_HEAD)
-    return kind_of_head(head, whole=len(head) < _HEAD)
+    return kind_of_head(head, is_complete=len(head) < _HEAD)
 
 
 def _candidates(folder):
@@ -668,7 +668,7 @@ def template_files(
 # %% ../../nbs/formats/10_detect.ipynb #6de02995
 def tokenizer_config(
     config: dict,  # The content of a tokenizer_config.json
-    parts: Parts,  # The tokenizer beside it
+    parts: Parts,  # The tokenizer in the same folder
     *,
     path: str | os.PathLike = "tokenizer_config.json",  # Where that is, for errors
     # Chat templates in files of their own, name → source; without any, those of the config count

@@ -191,7 +191,7 @@ def _decoder(d):
 
 
 def _processor(processor):
-    "A post-processor, if tokenizer.json has it, and a note if not."
+    "A post-processor, if tokenizer.json can express it, and a note if not."
     if processor is None:
         return None, []
     try:
@@ -598,7 +598,7 @@ def _says(folder, parts):
 
 
 def _config_dict(config):
-    "A config as tokenizer_config.json has it, without the chat templates."
+    "A config as stored in tokenizer_config.json, without the chat templates."
     settings = {
         "pad_token": config.pad_piece,
         "padding_side": config.padding_side,

@@ -38,7 +38,7 @@ def _vocab(m):
 
 
 def _write_bpe(m):
-    "A BPE model as a file has it."
+    "A BPE model as stored in a file."
     unk = m.unk_piece if m.drop_unknown or _complete(m) else _unk_name(m, "<unk>")
     return {
         "type": "BPE",
@@ -62,7 +62,7 @@ def _complete(m):
 
 
 def _write_wordpiece(m):
-    "A WordPiece model as a file has it."
+    "A WordPiece model as stored in a file."
     if m.max_input_chars_per_word >= 2**64:
         raise ValueError(
             f"max_input_chars_per_word must be at most {2**64 - 1} in a file, got {m.max_input_chars_per_word}"
@@ -84,7 +84,7 @@ def _unk_name(m, name):
 
 
 def _write_wordlevel(m):
-    "A WordLevel model as a file has it."
+    "A WordLevel model as stored in a file."
     return {
         "type": "WordLevel",
         "vocab": _vocab(m),
@@ -138,7 +138,7 @@ def hidden_pieces(
 
 # %% ../../nbs/formats/00_huggingface.ipynb #4e4a7698
 def _write_unigram(m, added):
-    "A Unigram model as a file has it."
+    "A Unigram model as stored in a file."
     way = "; save it in a format that has a place for it, or train without"
     if m.unk_penalty != 10:
         raise ValueError(f"unk_penalty must be 10 in a tokenizer.json, got {m.unk_penalty}{way}")

@@ -110,7 +110,7 @@ def nmt_merge_ref(
     *,
     dropout: float = 0,  # Probability of passing over a pair in a round
     rng=None,  # Random number generator, a `random.Random`; needed if there is dropout
-) -> list[str]:  # The symbols that are left
+) -> list[str]:  # The remaining symbols
     "Merge in rounds: all positions of the pair of lowest rank, from left to right."
     symbols = list(symbols)
     while True:
@@ -133,7 +133,7 @@ def nmt_merge_ref(
 def nmt_merge(
     symbols,  # What to start from, an iterable of texts
     ranks: Mapping,  # pair → rank
-) -> list[str]:  # The symbols that are left
+) -> list[str]:  # The remaining symbols
     "Merge in rounds with a heap; pairs that a round makes wait for the next."
     symbols = list(symbols)
     n = len(symbols)
@@ -196,11 +196,11 @@ def _glossary(source):
             f"glossaries must contain regular expressions, such as USA or <name>\\w*</name>, got {source!r}"
         )
     try:
-        whole, part = re.compile(f"^{source}$"), re.compile(f"({source})")
+        full_match, occurrence = re.compile(f"^{source}$"), re.compile(f"({source})")
     except re.error as e:
         raise ValueError(f"glossaries must be regular expressions, got {source!r}: {e}") from None
-    if part.groups <= 1:
-        return whole, part
+    if occurrence.groups <= 1:
+        return full_match, occurrence
     raise ValueError(
         f"glossaries must contain no groups, whose text would be written twice, got {source!r}; write (?:…) for it"
     )
@@ -212,11 +212,13 @@ def isolate(
 ) -> list[str]:  # Parts of the word, none empty; joined, they are the word
     "Cut a word before and after whatever a glossary matches."
     parts = [word]
-    for whole, part in map(_glossary, glossaries):
+    for full_match, occurrence in map(_glossary, glossaries):
         parts = [
             s
             for p in parts
-            for s in ([p] if whole.match(p) or not part.search(p) else filter(None, part.split(p)))
+            for s in (
+                [p] if full_match.match(p) or not occurrence.search(p) else filter(None, occurrence.split(p))
+            )
         ]
     return parts
 
@@ -395,7 +397,7 @@ def segment(
 def merge_rounds(
     symbols: list[Symbol],  # What merging starts from; ids are not used
     ranks: dict,  # pair of pieces → rank
-) -> tuple[list[Merge], list[Symbol]]:  # The merges in their order; the symbols that are left
+) -> tuple[list[Merge], list[Symbol]]:  # The merges in their order; the remaining symbols
     "Merge the pair of lowest rank wherever it occurs, again and again; record every merge."
     symbols, steps = list(symbols), []
     remaining = list(range(len(symbols)))
@@ -584,8 +586,8 @@ def read_nmt(
         ids = _numbered(read_counts(dictionary), dictionary)
     else:
         ids = _numbered(_pieces_of_codes(found, separator) if counts is None else counts)
-    whole = (glossaries,) if isinstance(glossaries, str) else tuple(glossaries)
-    model = NmtBPE(ids, found.merges, found.version, separator, whole, allowed)
+    patterns = (glossaries,) if isinstance(glossaries, str) else tuple(glossaries)
+    model = NmtBPE(ids, found.merges, found.version, separator, patterns, allowed)
     return Parts(model, WORDS, NmtDecoder(separator), tuple((AddedToken(t), ids[t]) for t in SPECIAL))
 
 # %% ../../nbs/formats/07_subword_nmt.ipynb #3325fad6

@@ -39,7 +39,7 @@ class Spelled(NamedTuple):
 
     tok: Any  # The tokenizer, without dropout, truncation and padding
     ids: list[int]  # Ids of ordinary pieces: no special tokens, no unknown piece
-    alone: list[str]  # The text of each id by itself
+    texts: list[str]  # The text of each id by itself
     inner: list[str]  # The text of each id after another token, which may begin with a space
     partial: list[bool]  # Is it a part of a character, so that it has no text?
 
@@ -114,7 +114,7 @@ def reached_ref(
 ) -> set[int]:  # Ids
     "The reachable ids: those of the text of any piece alone, or of a piece's own text in a context."
     tok, found = spelled.tok, set()
-    for text in spelled.alone:
+    for text in spelled.texts:
         found.update(_rows(tok, [text])[0])
     for i, text, partial in zip(spelled.ids, spelled.inner, spelled.partial, strict=True):
         for left, right in FEW_CONTEXTS + _many_contexts(tok.model):
@@ -146,7 +146,7 @@ def reached(
     tok = spelled.tok
     with suppress(ValueError):  # a model without a piece for some letter
         encoder_of(tok).load_kernels()  # a hundred batches follow, which may each be too short to load them
-    rows = _rows(tok, spelled.alone)
+    rows = _rows(tok, spelled.texts)
     found = {i for row in rows for i in row}
     returned = {i for i, row in zip(spelled.ids, rows, strict=True) if row == [i]}
     unreached = [
@@ -586,7 +586,7 @@ def _glitches(spelled, counts, found, known):
         block = np.array(order[at : at + GLITCH_BLOCK])
         if np.median(counts[block]) >= GLITCH_MEDIAN:
             suspects += block[counts[block] == 0].tolist()
-    single = {i for i, text in zip(spelled.ids, spelled.alone, strict=True) if len(text) == 1}  # the alphabet
+    single = {i for i, text in zip(spelled.ids, spelled.texts, strict=True) if len(text) == 1}  # the alphabet
     yield from _of_pieces(
         spelled,
         "glitch candidates",

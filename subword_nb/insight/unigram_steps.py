@@ -44,14 +44,14 @@ def viterbi_steps(
     for end in range(1, len(lattice.text) + 1):
         path, score = _best_to(lattice, end)
         best.append(score)
-        tried = [node for node in lattice.end_nodes[end] if best[node.start] > -math.inf]
+        candidates = [node for node in lattice.end_nodes[end] if best[node.start] > -math.inf]
         sums = [
             (
                 f"from {node.start}",
                 [(node.piece, "strong" if path and node == path[-1] else "")],
                 f"{_number(best[node.start])} + ({_number(node.score)}) = {_number(best[node.start] + node.score)}",
             )
-            for node in tried
+            for node in candidates
         ]
         caption = f"Position {end}: no path leads here."
         if path:

@@ -146,7 +146,7 @@ def _ids(model, units):
 
 
 def _only_last_grows(now, row):
-    "Are these the same pretokens, of which the last one has grown? Then nothing new is to be learned from them."
+    "Are these the same pretokens, of which the last one has grown? Then they add no information."
     k = len(now) - 1
     if not now or row[:k] != now[:k] or len(row) <= k or isinstance(now[k], int) or isinstance(row[k], int):
         return False

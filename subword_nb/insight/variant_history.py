@@ -92,12 +92,12 @@ def _is_allowed(trace, step, counts) -> Callable:
 
     if not trace.facts["options"].get("whole_characters"):
         return short
-    whole, beginnings = _whole_characters(trace, step, counts)
+    characters, beginnings = _whole_characters(trace, step, counts)
 
     def complete(a, b):
-        if a not in whole:
+        if a not in characters:
             return short(a, b) and a + b in beginnings
-        return short(a, b) and b in whole
+        return short(a, b) and b in characters
 
     return complete
 
@@ -126,12 +126,12 @@ def _order(trace, step, pairs, counts) -> list:
     }
     key = keys[options.get("tie_break", "ids")]
     if options.get("whole_characters"):
-        whole, _ = _whole_characters(trace, step, counts)
+        complete, _ = _whole_characters(trace, step, counts)
         outer = key
 
         def key(pair):
             a, b = pair
-            return (1, outer(pair)) if a in whole else (0, len(a), a + b)
+            return (1, outer(pair)) if a in complete else (0, len(a), a + b)
 
     allowed, least = _is_allowed(trace, step, counts), max(1, options.get("min_frequency") or 1)
     some = [pair for pair, n in pairs.items() if n >= least and allowed(*pair)]

@@ -772,7 +772,7 @@ def call(
     texts,  # One text, or several; with `is_split_into_words` lists of words
     pairs=None,  # A second text for each
     *,
-    # True or "longest", "max_length", False; None: as the tokenizer has it
+    # True or "longest", "max_length", False; None: the tokenizer's setting
     padding: bool | str | None = False,
     # True or "longest_first", "only_first", "only_second", False; None: if there is a max_length
     truncation: bool | str | None = None,
@@ -783,8 +783,8 @@ def call(
     add_special_tokens: bool = True,  # Apply the post-processor
     is_split_into_words: bool = False,  # A text is a list of words
     pad_to_multiple_of: int | None = None,  # Lengths are rounded up to a multiple of this
-    padding_side: str | None = None,  # "right" or "left"; None: as the tokenizer's `config` or padding has it
-    truncation_side: str | None = None,  # "right" or "left"; None: as the tokenizer has it
+    padding_side: str | None = None,  # "right" or "left"; None: that of the `config` or the padding
+    truncation_side: str | None = None,  # "right" or "left"; None: the tokenizer's side
     pad_piece: str | None = None,  # The padding piece; None: the tokenizer's, or a piece such as [PAD]
     return_overflowing_tokens: bool = False,  # Parts that were cut off, as separate rows
     allowed_special=None,  # As for `encode`

@@ -159,7 +159,7 @@ class Metaspace(Decoder):
 class Replace(Decoder):
     "Replace one text by another, in each part by itself."
 
-    pattern: str = "▁"  # A text, or as files have it: `{"String": "…"}` or `{"Regex": "…"}`
+    pattern: str = "▁"  # A text, or as in files: `{"String": "…"}` or `{"Regex": "…"}`
     content: str = " "  # The replacement, taken literally
     regex: bool = False  # Is the pattern a regular expression?
 
@@ -490,7 +490,7 @@ def decoder_from_dict(
     d: dict | None,  # The `decoder` block of a tokenizer.json
     *,
     path: str = "decoder",  # Path of the block in the file, for errors
-    # Takes the paths of keys that the component does not have; None: a warning names them
+    # Receives the paths of unknown keys; None: a warning names them
     ignored: list | None = None,
 ) -> Decoder | None:  # The decoder; None if there is none
     "The decoder that a file describes."

@@ -429,13 +429,13 @@ def _short_text(pieces, ids, skip, errors):
     rule = pieces.parts[0]
     if rule is None:
         return _decoded(pieces, ids, skip, errors)
-    given = ids = _ids(ids)
+    all_ids = ids = _ids(ids)
     if skip and not pieces.special.isdisjoint(map(pieces.__getitem__, ids)):
         ids = [i for i in ids if pieces[i] not in pieces.special]
     try:
         return _tidied(pieces, _joined(pieces, ids))
     except ValueError:  # bytes that are not UTF-8, for example
-        return _decoded(pieces, given, skip, errors)
+        return _decoded(pieces, all_ids, skip, errors)
 
 
 def _joined(pieces, ids):
@@ -584,16 +584,16 @@ class _Whole:
 
     def __init__(self, decoder=None, errors="replace"):
         self.decoder, self.errors = decoder, errors
-        self.held, self.n = [], 0
+        self.incomplete, self.n = [], 0
 
     def parts(self, chunks):
         "The parts that are complete by now."
         for text, ends in chunks:
             if not ends:
-                self.held.append(text)
+                self.incomplete.append(text)
                 continue
-            if self.held:
-                text, self.held = "".join(self.held) + text, []
+            if self.incomplete:
+                text, self.incomplete = "".join(self.incomplete) + text, []
             yield text
             self.n += 1
 
@@ -616,7 +616,7 @@ class _Whole:
 
     def state(self):
         "The state on which the result for the next chunk depends; None if it is not short."
-        return None if self.held else self.n > 0
+        return None if self.incomplete else self.n > 0
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #8b6d5df1
 class _Joined(_Whole):
@@ -718,7 +718,7 @@ class _Runs(_Whole):
         return self.end()
 
     def state(self):
-        return None if self.waiting or self.bad or self.held else self.open
+        return None if self.waiting or self.bad or self.incomplete else self.open
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #ff65587b
 class _Suffixes(_Whole):
@@ -739,7 +739,7 @@ class _Suffixes(_Whole):
         return [] if self.pending is None else [(self.pending.replace(self.decoder.suffix, ""), True)]
 
     def state(self):
-        return None if self.held or self.pending else self.pending is None
+        return None if self.incomplete or self.pending else self.pending is None
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #9b8183f3
 class _Glued:
@@ -760,15 +760,15 @@ class _Literal:
 
     def __init__(self, old, first, later):
         self.old, self.new, self.later = old, first, later
-        self.held = ""
+        self.pending = ""
 
     def push(self, chunks):
         out = []
         for text, ends in chunks:
-            *done, tail = (self.held + text).split(self.old)
+            *done, tail = (self.pending + text).split(self.old)
             longest = 0 if ends else min(len(tail), len(self.old) - 1)
             keep = next((k for k in range(longest, 0, -1) if self.old.startswith(tail[-k:])), 0)
-            self.held = tail[len(tail) - keep :]
+            self.pending = tail[len(tail) - keep :]
             check_growth(
                 len(text), len(text) + len(done) * len(self.new), "a decoder that replaces", free=WORD_SMALL
             )
@@ -781,28 +781,28 @@ class _Literal:
         return []
 
     def state(self):
-        return None if self.held else self.new
+        return None if self.pending else self.new
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #349c05d8
 class _Trimmed:
     "White space at both ends of the text is removed; white space that may be at the end waits."
 
     def __init__(self):
-        self.held, self.begun = "", False
+        self.pending, self.started = "", False
 
     def push(self, chunks):
-        text = self.held + "".join(text for text, _ in chunks)
-        if not self.begun:
+        text = self.pending + "".join(text for text, _ in chunks)
+        if not self.started:
             text = text.lstrip()
         body = text.rstrip()
-        self.begun, self.held = self.begun or bool(body), text[len(body) :]
+        self.started, self.pending = self.started or bool(body), text[len(body) :]
         return [(body, False)] if body else []
 
     def finish(self):
         return [("", True)]
 
     def state(self):
-        return None if self.held else self.begun
+        return None if self.pending else self.started
 
 
 def _tidying(config):
@@ -817,27 +817,27 @@ class _Edges:
     "Strip: characters at the start are removed, those that may be at the end wait."
 
     def __init__(self, d):
-        self.d, self.left, self.held = d, d.start, 0
+        self.d, self.to_strip, self.pending = d, d.start, 0
 
     def push(self, chunks):
         out, c = [], self.d.content
         for text, ends in chunks:
-            if text and self.left:
-                cut = min(self.left, len(text) - len(text.lstrip(c)))
-                text, self.left = text[cut:], self.left - cut if cut == len(text) else 0
-            body, pending = text.rstrip(c), self.held
+            if text and self.to_strip:
+                cut = min(self.to_strip, len(text) - len(text.lstrip(c)))
+                text, self.to_strip = text[cut:], self.to_strip - cut if cut == len(text) else 0
+            body, pending = text.rstrip(c), self.pending
             edge = len(text) - len(body) + (0 if body else pending)
-            self.held = min(self.d.stop, edge)
-            out.append(((c * pending if body else "") + body + c * (edge - self.held), ends))
+            self.pending = min(self.d.stop, edge)
+            out.append(((c * pending if body else "") + body + c * (edge - self.pending), ends))
             if ends:
-                self.left, self.held = self.d.start, 0
+                self.to_strip, self.pending = self.d.start, 0
         return out
 
     def finish(self):
         return []
 
     def state(self):
-        return None if self.held or self.left not in (0, self.d.start) else self.left
+        return None if self.pending or self.to_strip not in (0, self.d.start) else self.to_strip
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #6053ae15
 class _Utf8:
@@ -870,7 +870,7 @@ class _Visible(_Whole):
         return self.utf8.finish()
 
     def state(self):
-        return None if self.held else self.utf8.state()
+        return None if self.incomplete else self.utf8.state()
 
 # %% ../../nbs/pipeline/11_decoding.ipynb #c8603eab
 def _stages(decoder, errors):

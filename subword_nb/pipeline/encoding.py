@@ -495,7 +495,7 @@ class Truncation:
         d: dict | None,  # The `truncation` block of a tokenizer.json
         *,
         path: str = "truncation",  # Path of the block in the file, for errors
-        # Takes the paths of keys that the component does not have; None: a warning names them
+        # Receives the paths of unknown keys; None: a warning names them
         ignored: list | None = None,
     ) -> "Truncation|None":  # None if there is none
         "Truncation from the options of a file."
@@ -570,7 +570,7 @@ class Padding:
         d: dict | None,  # The `padding` block of a tokenizer.json
         *,
         path: str = "padding",  # Path of the block in the file, for errors
-        # Takes the paths of keys that the component does not have; None: a warning names them
+        # Receives the paths of unknown keys; None: a warning names them
         ignored: list | None = None,
     ) -> "Padding|None":  # None if there is none
         "Padding from the options of a file."

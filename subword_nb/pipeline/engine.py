@@ -504,11 +504,11 @@ def open_pretoken(
     parts: EngineParts,  # The parts of a byte-level tokenizer
     units: list,  # Pretokens and ids of a text, from `units_of`
     rows: list[list[int]],  # The ids of each
-    more: bytes,  # The bytes after the text, which are not UTF-8
+    tail: bytes,  # The bytes after the text, which are not UTF-8
 ) -> tuple[int, str]:  # Number of ids that stay; the pretoken that replaces the others, in visible bytes
     "Join the end of a text with bytes that follow."
     ids, n_open = [i for row in rows for i in row], unstable_ids(parts, units, rows)
-    rest = to_visible(more)
+    rest = to_visible(tail)
     if n_open:
         spaces = ids[len(ids) - n_open : len(ids) - len(rows[-1])]
         rest = "".join(parts.id2piece[i] for i in spaces) + units[-1] + rest

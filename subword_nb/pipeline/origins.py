@@ -187,7 +187,7 @@ def check_length(
 def check_written_length(
     value,  # A value that a template writes out as text
     *,
-    each: int = 0,  # Number of characters that are written beside each of its items
+    each: int = 0,  # Number of characters that are written around each of its items
     times: int = 1,  # How often it is written
 ) -> None:
     "Raise a ValueError for a value whose text is too long."

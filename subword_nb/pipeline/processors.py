@@ -157,7 +157,7 @@ class Processor(_Processing):
         *,
         add_special_tokens: bool = True,  # False leaves the special tokens out
     ) -> Processed:  # Ids, type ids and the mask of special tokens
-        "The same for ids alone."
+        "The same for ids without offsets."
         texts = [text for text in (ids, pair) if text is not None]
         bare = [Encoding(list(text), [""] * len(text), [(0, 0)] * len(text)) for text in texts]
         out = self.process(bare, add_special_tokens=add_special_tokens)
@@ -720,7 +720,7 @@ def processor_from_dict(
     d: dict | None,  # `post_processor` of a tokenizer.json
     *,
     path: str = "post_processor",  # Path of the block in the file, for errors
-    # Takes the paths of keys that the component does not have; None: a warning names them
+    # Receives the paths of unknown keys; None: a warning names them
     ignored: list | None = None,
 ) -> Processor | None:  # The post-processor; None if there is none
     "The post-processor that a file describes."

@@ -435,12 +435,12 @@ def _in_turn(two, three, ends):
 
 
 @kernel
-def _contractions(buf, i, quotes, ends, behind):
+def _contractions(buf, i, quotes, ends, is_suffix):
     "Apostrophes that begin a contraction of two bytes, and of three."
-    # behind: they belong to the word before them; ends: the places behind contractions of the row before
+    # is_suffix: they belong to the word before them; ends: the places behind contractions of the row before
     two, three = _suffixes(buf, i, True)
     two, three = two & quotes, three & quotes
-    if behind and (two | three) & (ends | two << _U2 | three << _U3):
+    if is_suffix and (two | three) & (ends | two << _U2 | three << _U3):
         turn = _in_turn(two, three, ends)
         return two & turn, three & turn
     return two, three

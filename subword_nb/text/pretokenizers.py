@@ -521,9 +521,9 @@ def _read_sequence(options, path, allow_code, ignored):
         )
     made = []
     for i, d in enumerate(steps):
-        given = {"type": None} if d is None else d
+        step = {"type": None} if d is None else d
         where = f"{path}.pretokenizers[{i}]"
-        made.append(pretokenizer_from_dict(given, path=where, allow_code=allow_code, ignored=ignored))
+        made.append(pretokenizer_from_dict(step, path=where, allow_code=allow_code, ignored=ignored))
     return Sequence(made)
 
 

@@ -258,7 +258,7 @@ class _Scan(_Source):
         )
         check_limit("pattern_steps", self.ranges, what)
 
-    def behind(self):
+    def in_lookbehind(self):
         "Is this inside a lookbehind?"
         return any(self.parts[at] in ("(?<=", "(?<!") for _, at, _ in self.open)
 
@@ -373,13 +373,13 @@ def _folded(s, ranges, negated=False):
 
 # %% ../../nbs/text/04_regex_syntax.ipynb #f900389b
 class _Letter(tuple):
-    "The set of a letter whose case is ignored, by the rule `folding`; `behind` is true in a lookbehind."
+    "The set of a letter whose case is ignored, by the rule `folding`; `in_lookbehind` is true in a lookbehind."
 
     def __new__(cls, s, code):
         folding = _foldings()[0].get(code, chr(code))
         self = super().__new__(cls, _one(folding))
         self.folding = folding
-        self.behind = s.behind()
+        self.in_lookbehind = s.in_lookbehind()
         if len(folding) > 1:
             raise s.error(
                 f"case-insensitive {chr(code)!r} also matches {folding!r}; write out what it matches"
@@ -407,7 +407,7 @@ def _both_spellings(s):
             j = next(k for k in range(i + 1, len(parts)) if parts[k] not in ("(?:", "(", ")"))
             both = pair(i, j)
             if both in starts:
-                if j > i + 1 or parts[i].behind or both not in unfolded or pair(j, j + 1) in starts:
+                if j > i + 1 or parts[i].in_lookbehind or both not in unfolded or pair(j, j + 1) in starts:
                     raise s.error(
                         f"case-insensitive {both!r} is used where one character for both letters may or may not match; "
                         "write out what it matches"
@@ -538,7 +538,7 @@ def _escape(s):
         s.put({"A": r"\A", "z": r"\Z"}[c], atom=False)
     elif c == "Z" and s.onig:
         s.put(r"(?=\n?\Z)", atom=False)  # at the end, or before a newline that ends the text
-    elif c == "R" and s.onig and not s.behind():
+    elif c == "R" and s.onig and not s.in_lookbehind():
         s.put("(?:", ((13, 14),), ((10, 11),), "|(?!", ((13, 14),), ((10, 11),), ")", _BREAKS, ")")
     elif c in ("N", "O") and s.onig:
         s.put(((0, 10), (11, 0x110000)) if c == "N" else ((0, 0x110000),))

@@ -257,11 +257,11 @@ def _class_tables(classes, alike, lower, pairs):
 def _scanner_of(name, tables):
     "The scanner that reads some tables."
     spaces = [b for a, z, kind in tables[0].tolist() if kind == SPACE for b in range(a, z + 1)]
-    fresh = None
+    safe_cut_regex = None
     if spaces:
         others = [b for b in range(128) if b not in spaces]
-        fresh = _byte_class(others) + b"(?=" + _byte_class(spaces) + b")"
-    return Scanner(name, partial(scan_words, *tables), fresh)
+        safe_cut_regex = _byte_class(others) + b"(?=" + _byte_class(spaces) + b")"
+    return Scanner(name, partial(scan_words, *tables), safe_cut_regex)
 
 # %% ../../nbs/text/14_word_scanners.ipynb #2dd2dd77
 def whitespace_scanner(
@@ -282,11 +282,11 @@ def _scan_safe(buffer, n, last, starts):
     i, end = np.uint64(HEAD), np.uint64(HEAD) + np.uint64(n)
     k = np.int64(0)
     while i < end:
-        before, behind = i - ONE, i + ONE
+        before, after = i - ONE, i + ONE
         found = mask_equal(buffer, i, np.uint8(32))
         found &= mask_letters(buffer, before) | mask_within(buffer, before, np.uint8(48), np.uint8(57))
         if found != NONE:
-            found &= mask_letters(buffer, behind) | mask_within(buffer, behind, np.uint8(48), np.uint8(57))
+            found &= mask_letters(buffer, after) | mask_within(buffer, after, np.uint8(48), np.uint8(57))
         if mask_high(buffer, before) | mask_high(buffer, i) != NONE:
             found |= mask_equal(buffer, before, np.uint8(0xFF)) | mask_equal(buffer, i, np.uint8(0xFF))
         if i + BLOCK > end:

@@ -18,7 +18,7 @@ from ..corpus.counts import FlatCounts, load_counts, save_counts, write_atomical
 
 # %% ../../nbs/train/03_checkpoints.ipynb #5de154f8
 def _plain(value, arrays):
-    "A value as JSON has it; arrays are collected in `arrays`."
+    "A value as stored in JSON; arrays are collected in `arrays`."
     import numpy as np
 
     if value is None or isinstance(value, (bool, int, float, str)):

@@ -202,7 +202,7 @@ class Counter:
         self.max_pretoken_bytes = max_pretoken_bytes
         self.free: list = []  # tables that no thread is using
         self.busy: dict[int, Any] = {}  # number of a batch → the table that it is counted in
-        self.kept = folder is not None
+        self.is_resumable = folder is not None
         self.spill: Any = None if not folder else Spill(folder, facts or {})
         self.error: int = self.spill.error if self.spill else 0
         self.left_out: tuple[int, int] = self.spill.left_out if self.spill else (0, 0)
@@ -256,7 +256,7 @@ def count_batches(
     every: float = 60.0,  # Seconds between checkpoints
 ) -> None:
     "Count all batches that were not counted before."
-    done, number = counter.spill.batches if counter.kept else 0, 0
+    done, number = counter.spill.batches if counter.is_resumable else 0, 0
     busy, due = set(), time.monotonic() + every
     with ThreadPoolExecutor(counter.threads) as pool:
         try:
@@ -269,7 +269,7 @@ def count_batches(
                     jobs = busy | {pool.submit(_work, counter, number - 1, batch)}
                     busy = _wait_for(counter, jobs, 2 * counter.threads - 1)
                 is_full = _nbytes(counter) > counter.memory
-                if is_full or counter.kept and time.monotonic() > due:
+                if is_full or counter.is_resumable and time.monotonic() > due:
                     busy = _wait_for(counter, busy, 0)
                     due = _checkpoint(counter, number) + every
             busy = _wait_for(counter, busy, 0)
@@ -278,7 +278,7 @@ def count_batches(
                     f"the corpus must have the {done} batches or more that {counter.spill.folder} holds counts of, "
                     f"got {number}: it was changed; delete the folder, and count again"
                 )
-            if counter.kept:
+            if counter.is_resumable:
                 _checkpoint(counter, number)
         finally:
             for job in busy:
@@ -299,7 +299,7 @@ def _checkpoint(counter, number):
 
     start = time.monotonic()
     _spill(counter)
-    if counter.kept:
+    if counter.is_resumable:
         commit(counter.spill, number, error=counter.error, left_out=counter.left_out)
     return time.monotonic() + 20 * (time.monotonic() - start)
 
@@ -532,7 +532,7 @@ def count_corpus(
         count_batches(counter, batches, every=every)
         rows = _all_rows(counter)
     finally:
-        if counter.spill and not counter.kept:
+        if counter.spill and not counter.is_resumable:
             shutil.rmtree(counter.spill.folder, ignore_errors=True)
     new_error = 0
     if max_spans:
@@ -571,7 +571,7 @@ def warn_left_out(
 # %% ../../nbs/train/01_counting.ipynb #6326cd22
 def sum_counts(
     *counts: FlatCounts,  # Counts of the parts of a corpus, in order; all text, or all bytes
-) -> FlatCounts:  # Counts of the whole
+) -> FlatCounts:  # Counts of the whole corpus
     "Add up counts."
     import numpy as np
     from subword_nb.train.span_counts import SpanCounts, add_rows, span_rows

@@ -337,7 +337,7 @@ def count_parts(
     count=count_part,  # Counts a part
     sample: float | int | None = None,  # As for `Corpus`; the parts are read twice then
     seed: int = 0,  # As for `Corpus`
-) -> FlatCounts:  # In first-seen order, exactly the result of `count_corpus` for the whole
+) -> FlatCounts:  # In first-seen order, exactly the result of `count_corpus` for the whole corpus
     "Count parts, on any number of workers."
     shared_options = executor.share(how)
     chosen = (

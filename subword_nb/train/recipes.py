@@ -363,7 +363,7 @@ class _Run(NamedTuple):
 
 
 def _check_bytewise(**options):
-    "Refuse options that mean nothing for bytes."
+    "Refuse options that do not apply to bytes."
     for name, value in options.items():
         if value:
             raise ValueError(
@@ -692,7 +692,7 @@ def learn_mingram(
     pre_tokenizer: PreTokenizer | None = None,  # What made the counts
     unk_piece: str | None = None,  # Not needed: bytes spell everything
     surplus: float = 0.1,  # Additional pieces that BPE learns first, as a share of those besides the bytes
-    weight: float = 1e-5,  # Of the log probability, beside the number of tokens
+    weight: float = 1e-5,  # Weight of the log probability, relative to the number of tokens
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     on_progress: Callable | None = None,  # Not called; a recorder of a trace gets the counts of pieces
     resume: Any = None,  # Not used: learning begins again with the saved counts

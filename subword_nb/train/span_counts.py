@@ -389,7 +389,7 @@ def count_words(
 # %% ../../nbs/train/00_span_counts.ipynb #74fcb069
 def at_most(
     rows: tuple,  # From `span_rows`
-    limit: int,  # Maximum number of spans that are left
+    limit: int,  # Maximum number of remaining spans
 ) -> tuple:  # (rows, the number subtracted from each count)
     "Rows of the most frequent spans."
     data, bounds, counts, places = rows
@@ -404,7 +404,7 @@ def at_most(
 
 def pruned(
     table: SpanCounts,  # Counts
-    limit: int,  # Maximum number of spans that are left
+    limit: int,  # Maximum number of remaining spans
 ) -> tuple:  # (a new table, the number subtracted from each count)
     "A table of the most frequent spans."
     rows, t = at_most(span_rows(table)[0], limit)

@@ -244,8 +244,8 @@ def _check_events(trace):
         raise ValueError("an event must be chosen by one that has a name")
     if not all(isinstance(p, str) for p in names) or not {*f["pieces"]} <= {*names}:
         raise ValueError("names must be texts, and the pieces among them")
-    for i, kept in enumerate(f["counted"]):
-        if kept:
+    for i, is_counted in enumerate(f["counted"]):
+        if is_counted:
             counts_of(trace, i)
 
 # %% ../../nbs/train/04_trace.ipynb #4645c4ac
@@ -305,7 +305,7 @@ class Recorder:
 
     def after_counts(
         self,
-        often: dict,  # Pieces that are left, and how often each is used
+        often: dict,  # The remaining pieces, and how often each is used
     ) -> None:
         "Record a pass of MinGram's trainer."
         self.used.append(often)
@@ -373,9 +373,9 @@ def _round(seeds, before, now):
 
     loss, tokens = removal_loss(before.edges, logs(before.prob))
     alive = seeds.found(before)
-    kept = np.isin(alive, seeds.found(now.survivors)) if not now.last else np.ones(len(alive), bool)
+    survives = np.isin(alive, seeds.found(now.survivors)) if not now.last else np.ones(len(alive), bool)
     return dict(
-        alive=alive, prob=before.prob, loss=loss.astype(np.float32), uses=tokens.counts, kept=kept
+        alive=alive, prob=before.prob, loss=loss.astype(np.float32), uses=tokens.counts, kept=survives
     ), -tokens.score
 
 # %% ../../nbs/train/04_trace.ipynb #d84bfc66

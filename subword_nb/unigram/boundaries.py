@@ -110,7 +110,7 @@ def _found_key_parts(charsmap):
     chars = np.zeros(1 << 21, bool)
     node = np.array([unit_parts(units[0])[2]])
     code = np.zeros(1, np.int64)
-    more = np.zeros(1, np.int64)
+    n_following = np.zeros(1, np.int64)
     seen = np.zeros(0, np.int64)
     while len(node):
         first = np.searchsorted(bases, node)
@@ -122,17 +122,17 @@ def _found_key_parts(charsmap):
         else:
             busy[byte[np.isin(below[at], bases)]] = True
         code = np.repeat(code, found)
-        more = np.repeat(more, found)
-        inside = more > 0  # inside a character
+        n_following = np.repeat(n_following, found)
+        inside = n_following > 0  # inside a character
         width = (byte >= 0xC0).astype(np.int64) + (byte >= 0xE0) + (byte >= 0xF0)
-        begun = np.where(width > 0, byte & 0x3F >> width, byte)
-        code = np.where(inside, code << 6 | byte & 63, begun)
-        more = np.where(inside, more - 1, width)
-        chars[code[more == 0] & 0x1FFFFF] = True
-        todo = np.setdiff1d(below[at] << 24 | np.where(more == 0, 0, code << 2 | more), seen)
+        lead_bits = np.where(width > 0, byte & 0x3F >> width, byte)
+        code = np.where(inside, code << 6 | byte & 63, lead_bits)
+        n_following = np.where(inside, n_following - 1, width)
+        chars[code[n_following == 0] & 0x1FFFFF] = True
+        todo = np.setdiff1d(below[at] << 24 | np.where(n_following == 0, 0, code << 2 | n_following), seen)
         node = todo >> 24
         code = (todo & 0xFFFFFF) >> 2
-        more = todo & 3
+        n_following = todo & 3
         seen = np.concatenate([seen, todo])
     return busy, chars[:0x110000]
 
@@ -196,7 +196,7 @@ def _sentencepiece_spans(model, n, pre):
             mark=extra,
             apart=cuts,
             cut=cuts,
-            goes_on=not cuts,
+            continues_words=not cuts,
         ),
         inside=inside,
     )

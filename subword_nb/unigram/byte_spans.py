@@ -177,10 +177,10 @@ class ByteSpanEncoder:
 
     def span_kernel(
         self,
-        *given: Any,  # What `encode_byte_spans` takes, without `rule`, `trie` and `score`
+        *args: Any,  # Arguments of `encode_byte_spans`, without `rule`, `trie` and `score`
     ):
         "The ids of spans."
-        encode_byte_spans(*given[:4], self.rule, self.trie, self.score, *given[4:])
+        encode_byte_spans(*args[:4], self.rule, self.trie, self.score, *args[4:])
 
     def long_span(
         self,

@@ -108,7 +108,7 @@ def em_ref(
     counts: Mapping[str, int],  # pretoken → how often it occurs
     scores: Mapping[str, float],  # piece → score to start from
     steps: int,  # How many iterations
-    **options,  # What `m_step` takes
+    **options,  # Arguments of `m_step`
 ) -> list[EMStep]:  # One per iteration
     "E-step and M-step in turn."
     history, scores = [], dict(scores)
@@ -125,7 +125,7 @@ LN2 = 0.6931471803691238, 1.9082149292705877e-10
 def logs(
     x,  # Positive float or array of them
 ) -> "np.ndarray":  # Natural logarithms, float64
-    "Natural logarithms by + - * / alone: the same bits on every machine."
+    "Natural logarithms with only + - * /: the same bits on every machine."
     import numpy as np
 
     m, e = np.frexp(np.asarray(x, np.float64))
@@ -142,7 +142,7 @@ def logs(
 def exps(
     x: "np.ndarray|float",  # Floats
 ) -> "np.ndarray":  # e to the power of each
-    "Powers of e, by + - * alone."
+    "Powers of e, with only + - *."
     import numpy as np
 
     n = np.rint(x * 1.4426950408889634)

@@ -69,7 +69,7 @@ def longest_prefix(
     pretoken: str,  # One pretoken
     pieces: Collection[str],  # The vocabulary; looking a piece up is fast in a dict or a set
     longest: int,  # Length of its longest piece
-) -> list[str]:  # As `longest_prefix_ref` gives them
+) -> list[str]:  # Same as `longest_prefix_ref`
     "Segment from left to right by the longest piece that fits."
     parts, start, n = [], 0, len(pretoken)
     while start < n:
@@ -91,7 +91,7 @@ def longest_piece(
     pretoken: str,  # One pretoken
     pieces: Collection[str],  # The vocabulary
     longest: int,  # Length of its longest piece
-) -> list[str]:  # As `longest_piece_ref` gives them
+) -> list[str]:  # Same as `longest_piece_ref`
     "Segment by the longest piece anywhere, then on both sides of it."
     n = len(pretoken)
     free = bytearray(b"\1" * n)  # is a character in no part yet?
@@ -119,7 +119,7 @@ def fewest_tokens(
     longest: int,  # Length of its longest piece
     *,
     rng: random.Random | None = None,  # Breaks ties at random; None: the longest last part wins
-) -> list[str]:  # As `fewest_tokens_ref` gives them
+) -> list[str]:  # Same as `fewest_tokens_ref`
     "Segment into as few parts as possible."
     n = len(pretoken)
     cost, width = [0] * (n + 1), [0] * (n + 1)

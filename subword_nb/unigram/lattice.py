@@ -115,7 +115,7 @@ class LongPieces:
         self.pieces = sorted(set(pieces))
         self.longest = max(map(len, self.pieces), default=0)
         self.shorter: dict = {}  # piece → the longest other that it begins with, or None
-        # a piece and its chain, as `at` gives it: one chain is often needed several times in a row
+        # a piece and its chain, from `at`: one chain is often needed several times in a row
         self._last: tuple = None, []
         chain: list = []
         for piece in self.pieces:
@@ -389,8 +389,8 @@ def nbest(
 def _nearest(ending, best, n):
     "Of the nodes that end at a position, in their order, the `n` with the best paths; the others cannot be used."
     ending = [node for node in ending if best[node.start]]
-    behind = [-best[node.start][0][0] - node.score for node in ending]
-    return [ending[i] for i in sorted(heapq.nsmallest(n, range(len(ending)), key=behind.__getitem__))]
+    cost = [-best[node.start][0][0] - node.score for node in ending]
+    return [ending[i] for i in sorted(heapq.nsmallest(n, range(len(ending)), key=cost.__getitem__))]
 
 # %% ../../nbs/unigram/00_lattice.ipynb #0f31fa1b
 def _trace(best, at, rank):

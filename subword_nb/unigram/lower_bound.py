@@ -16,7 +16,7 @@ def simplex(
     gains: list,  # What a unit of each variable adds to the sum
     rows: list,  # For each limit, its coefficients, a number for each variable
     limits: list,  # Upper limits, 0 or more
-) -> tuple[Fraction, list[Fraction]]:  # The largest sum, and the variables that give it
+) -> tuple[Fraction, list[Fraction]]:  # The largest sum, and the variables for which it is reached
     "Maximize a sum of variables, 0 or more, under upper limits, exactly."
     n, m = len(gains), len(rows)
     table = [

@@ -57,8 +57,8 @@ def _finished(often, specials, letters, vocab_size, weight, ended):
     first = first_pieces(specials, letters, [], vocab_size)
     order = {p: k for k, p in enumerate(often)}
     others = sorted((p for p in often if p not in {*letters}), key=lambda p: (-scores[p], order[p]))
-    kept = sorted(others[: vocab_size - len(first)], key=order.get)
-    pieces = first + kept
+    chosen = sorted(others[: vocab_size - len(first)], key=order.get)
+    pieces = first + chosen
     if len(pieces) == vocab_size:
         ended = "full"
     elif ended == "full":
@@ -127,7 +127,7 @@ def mingram_train(
     progress: bool | None = None,  # A bar: True, False, or when it takes longer than two seconds
     # Called as `on_counts(often)` with the counts of all pieces: those by BPE's merges, then after each pass
     on_counts: Callable | None = None,
-) -> MinGram:  # As `mingram_train_ref` gives it
+) -> MinGram:  # Same as `mingram_train_ref`
     "MinGram with the trainer of BPE and the model of Unigram."
     counts, specials = counts.to_dict() if isinstance(counts, FlatCounts) else counts, list(special_tokens)
     _check_options(counts, specials, vocab_size, surplus, weight)

@@ -123,9 +123,9 @@ def _costs(first, last, place, borders):
     layers = np.searchsorted(depth, np.arange(1, depth.max(initial=0) + 2))
     for a, b in zip(layers[:-1], layers[1:], strict=True):
         ends = last[a:b]
-        heads = np.flatnonzero(np.diff(ends, prepend=-1))
-        if len(heads):
-            cost[ends[heads]] = np.minimum.reduceat(cost[first[a:b]] + 1, heads)
+        group_starts = np.flatnonzero(np.diff(ends, prepend=-1))
+        if len(group_starts):
+            cost[ends[group_starts]] = np.minimum.reduceat(cost[first[a:b]] + 1, group_starts)
     return cost
 
 # %% ../../nbs/unigram/15_pathpiece.ipynb #ed59e903
@@ -136,8 +136,8 @@ def _best_arcs(first, last, cost, begins):
     fits = np.flatnonzero(cost[first] + 1 == cost[last])
     fits = fits[np.lexsort((first[fits], last[fits]))]
     widest = np.full(len(cost), -1)
-    heads = np.flatnonzero(np.diff(last[fits], prepend=-1))
-    widest[last[fits][heads]] = fits[heads]
+    group_starts = np.flatnonzero(np.diff(last[fits], prepend=-1))
+    widest[last[fits][group_starts]] = fits[group_starts]
     at, used = begins[1:] - 1, []
     while len(at := at[widest[at] >= 0]):
         used.append(widest[at])
@@ -154,7 +154,7 @@ def _increases(arcs, begins, place, weight, n_seeds, max_piece_length):
     row = np.repeat(np.arange(len(length)), length + 1)
     before = _costs(first, last, place, len(row))
     back = length[row] - place  # the place counted from the end
-    behind = _costs(last, first, back, len(row))
+    after = _costs(last, first, back, len(row))
     total = before[begins[1:] - 1][row]
     used = _best_arcs(first, last, before, begins)
     used = used[piece[used] >= 0]
@@ -162,7 +162,7 @@ def _increases(arcs, begins, place, weight, n_seeds, max_piece_length):
     least = np.full(len(used), _FAR)
     for inside in range(1, max_piece_length):
         some = np.flatnonzero(width > inside)
-        least[some] = np.minimum(least[some], (before + behind)[a[some] + inside])
+        least[some] = np.minimum(least[some], (before + after)[a[some] + inside])
     over = np.full(len(row) + 1, _FAR)
     for w in range(max_piece_length, 1, -1):
         wider = np.minimum(over, np.concatenate([[_FAR], over[:-1]]))  # from a, or from a - 1
@@ -170,7 +170,7 @@ def _increases(arcs, begins, place, weight, n_seeds, max_piece_length):
         least[some] = np.minimum(least[some], wider[a[some]])
         here = np.flatnonzero(last - first == w)
         over = wider
-        over[first[here]] = np.minimum(over[first[here]], before[first[here]] + 1 + behind[last[here]])
+        over[first[here]] = np.minimum(over[first[here]], before[first[here]] + 1 + after[last[here]])
     increase = np.zeros(n_seeds, np.int64)
     np.add.at(increase, piece[used], weight[row[a]] * (least - total[a]))
     return increase
@@ -190,7 +190,7 @@ def pathpiece_train(
     # Called after each round as `on_round(seeds, numbers of those before it, increases, numbers of those dropped)`,
     # and at the end with what remains
     on_round: Callable | None = None,
-) -> list[str]:  # As `pathpiece_train_ref` gives them
+) -> list[str]:  # Same as `pathpiece_train_ref`
     "PathPiece on arrays of arcs (Schmidt et al. 2024)."
     import numpy as np
 

@@ -61,9 +61,9 @@ def seed_pieces_ref(
             for j in range(i + 1, min(i + max_piece_length, len(text)) + 1):
                 found[text[i:j]] = found.get(text[i:j], 0) + n
     _check_characters(sum(len(p) == 1 for p in found), seed_size)
-    kept = [p for p, n in found.items() if len(p) == 1 or n >= min_frequency]
-    kept.sort(key=lambda p: (len(p) > 1, -found[p] * len(p), len(p), p))
-    return {p: found[p] for p in sorted(kept[:seed_size])}
+    frequent = [p for p, n in found.items() if len(p) == 1 or n >= min_frequency]
+    frequent.sort(key=lambda p: (len(p) > 1, -found[p] * len(p), len(p), p))
+    return {p: found[p] for p in sorted(frequent[:seed_size])}
 
 # %% ../../nbs/unigram/04_seeds.ipynb #f2ed150d
 class Texts(NamedTuple):

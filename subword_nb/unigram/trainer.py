@@ -102,7 +102,7 @@ def choose_survivors(
 
 # %% ../../nbs/unigram/05_trainer.ipynb #3c397eac
 class Survivors(NamedTuple):
-    "The pieces that are left, and all their places."
+    "The remaining pieces, and all their places."
 
     prob: "np.ndarray"  # (n,) float64, their probabilities
     required: "np.ndarray"  # (n,) bool, True for those that must be kept
@@ -145,7 +145,7 @@ def prune(
     size: int,  # How many pieces to keep
     *,
     threads: int | None = None,  # Number of threads; None: one per processor
-) -> tuple[Survivors, float]:  # What is left; the loss of the corpus before, nats
+) -> tuple[Survivors, float]:  # The remaining pieces; the loss of the corpus before, nats
     "Drop the pieces whose removal costs least."
     score = logs(s.prob)
     loss, tokens = removal_loss(s.edges, score, threads=threads)
@@ -155,7 +155,7 @@ def prune(
 class TrainingState(NamedTuple):
     "How far training is."
 
-    survivors: Survivors  # The pieces that are left
+    survivors: Survivors  # The remaining pieces
     step: int = 0  # EM steps done in this round, and one more when all is done
     last: bool = False  # Is this the estimate at the end?
     history: tuple = ()  # (size, loss) of the rounds before
@@ -197,25 +197,25 @@ def training_steps(
 
 # %% ../../nbs/unigram/05_trainer.ipynb #b1762b2b
 @entry("int32[:], int64[:], int64[:], int32[:], bool[:]")
-def _merge(code, bounds, counts, table, fresh):
+def _merge(code, bounds, counts, table, is_first):
     "Add the count of each text to that of the first equal one; fresh[k]: text k is the first."
     for k in range(len(counts)):
         h, n = 0, bounds[k + 1] - bounds[k]
         for i in range(bounds[k], bounds[k + 1]):
             h = ((h ^ int(code[i])) * 16777619) & 0xFFFFFFFF
         slot = h & (len(table) - 1)
-        while not fresh[k]:
+        while not is_first[k]:
             other, i = table[slot], 0
             if other < 0:
                 table[slot] = k
-                fresh[k] = True
+                is_first[k] = True
             elif bounds[other + 1] - bounds[other] == n:
                 while i < n and code[bounds[other] + i] == code[bounds[k] + i]:
                     i += 1
                 if i == n:
                     break
             slot = (slot + 1) & (len(table) - 1)
-        if not fresh[k]:
+        if not is_first[k]:
             counts[other] += counts[k]
 
 # %% ../../nbs/unigram/05_trainer.ipynb #a3f60c0c
@@ -255,10 +255,10 @@ def _cut(texts, pieces):
     start, size = edge[:-1][is_content], np.diff(edge)[is_content]
     counts = texts.counts[np.searchsorted(texts.bounds, start, "right") - 1]
     parts = Texts(texts.code[~gaps], np.concatenate([[0], np.cumsum(size)]), counts)
-    fresh = np.zeros(len(counts), bool)
-    _merge(*parts, np.full(2 << len(counts).bit_length(), -1, np.int32), fresh)
-    code = parts.code[np.repeat(fresh, size)]
-    return Texts(code, np.concatenate([[0], np.cumsum(size[fresh])]), counts[fresh])
+    is_first = np.zeros(len(counts), bool)
+    _merge(*parts, np.full(2 << len(counts).bit_length(), -1, np.int32), is_first)
+    code = parts.code[np.repeat(is_first, size)]
+    return Texts(code, np.concatenate([[0], np.cumsum(size[is_first])]), counts[is_first])
 
 # %% ../../nbs/unigram/05_trainer.ipynb #c702f10e
 @entry("int32[:], int64[:], int64[:], int64[:]")
@@ -297,16 +297,16 @@ def _start_probabilities(start, reserved, vocab_size):
     return {p: math.exp(max(x, LOWEST)) for p, x in learned.items()}
 
 
-def _learnable(counts, reserved, user_defined, character_coverage, required_chars, vocab_size, given):
+def _learnable(counts, reserved, user_defined, character_coverage, required_chars, vocab_size, start):
     "The pretokens to learn from, their counts, and the required characters that they do not contain."
     alone = {p for p in reserved if len(p) == 1}
     texts = _cut(code_points_of(counts), alone.union(user_defined))
     found = _characters(texts)
-    if given is None:
+    if start is None:
         required = [c for c in required_chars if c not in alone]
         characters = choose_characters(found, character_coverage=character_coverage, required_chars=required)
     else:
-        characters = {p: found.get(p, 0) for p in given if len(p) == 1}
+        characters = {p: found.get(p, 0) for p in start if len(p) == 1}
     check_capacity(vocab_size, len(reserved), len(characters))
     learnable = in_letter_order(_cut(texts, found.keys() - characters.keys()))
     return learnable, [c for c, n in characters.items() if n == 0]
@@ -414,7 +414,7 @@ PAUSE = 0.2  # Seconds between two calls of `on_progress`
 
 
 class _ProgressReporter:
-    "Calls `on_progress` between steps, and makes the state that `resume` takes."
+    "Calls `on_progress` between steps, and creates the state for `resume`."
 
     def __init__(self, on_progress, texts, options):
         self.on_progress = on_progress
@@ -440,7 +440,7 @@ class _ProgressReporter:
         self.next = time.monotonic() + PAUSE
 
     def state(self):
-        "What `resume` takes."
+        "The state for `resume`."
         state = dict(kind="unigram", mark=_digest(self.texts, self.options), pieces=None, done=self.done)
         if self.now is None or self.now[1:] == (0, False, ()):
             return state  # nothing has been learned
@@ -607,22 +607,22 @@ def unigram_train(
     rounds = shrinking_factor, n_sub_iterations, digamma
     if isinstance(start, str) and start != "bpe":
         raise ValueError(f'start must be "bpe", a map from pieces to scores, or None, got {start!r}')
-    given = (
+    probabilities = (
         None if start is None or isinstance(start, str) else _start_probabilities(start, reserved, vocab_size)
     )
-    options = limits, start if isinstance(start, str) else given
+    options = limits, start if isinstance(start, str) else probabilities
     n = len(counts.data) if isinstance(counts, FlatCounts) else sum(map(len, counts))
     with interpreted(yes=n < FEW):
         texts, missing = _learnable(
-            counts, reserved, defined, character_coverage, required_chars, vocab_size, given
+            counts, reserved, defined, character_coverage, required_chars, vocab_size, probabilities
         )
 
         def begin():
             if start == "bpe":
                 return _bpe_start(texts, reserved, *limits)
-            if given is None:
+            if probabilities is None:
                 return _start(texts, reserved, *limits)
-            return _survivors(texts, [*given], given.values())
+            return _survivors(texts, [*probabilities], probabilities.values())
 
         control = threads, progress, on_progress, resume
         return _learn(texts, begin, options, reserved, missing, vocab_size, rounds, *control)

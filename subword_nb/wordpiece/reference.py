@@ -226,7 +226,7 @@ def wordpiece_encode_ref(
     continuing_subword_prefix: str = "##",  # Starts every piece that does not start its pretoken
     max_input_chars_per_word: int = 100,  # A longer word is unknown, in characters
 ) -> list[str]:  # The pieces, left to right; `unk_piece` alone for an unknown word
-    "Greedy longest match, a whole word or nothing."
+    "Greedy longest match; a word that cannot be matched to its end is unknown."
     if len(pretoken) > max_input_chars_per_word:
         return [unk_piece]
     trials = match_trials(pretoken, pieces, continuing_subword_prefix=continuing_subword_prefix)

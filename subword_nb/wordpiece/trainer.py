@@ -26,10 +26,10 @@ def _characters(counts):
     import numpy as np
 
     if isinstance(counts, FlatCounts):
-        begun = np.zeros(len(counts.data) + 1, np.int64)  # characters that begin before a byte
-        np.cumsum((counts.data & 0xC0) != 0x80, out=begun[1:])
+        n_chars_before = np.zeros(len(counts.data) + 1, np.int64)  # characters that begin before a byte
+        np.cumsum((counts.data & 0xC0) != 0x80, out=n_chars_before[1:])
         text = counts.data.tobytes().decode()
-        length, weight = np.diff(begun[counts.bounds]), counts.counts
+        length, weight = np.diff(n_chars_before[counts.bounds]), counts.counts
         # exact: two sums below 2**63
         total = (int(np.dot(weight >> 32, length)) << 32) + int(np.dot(weight & 0xFFFFFFFF, length))
     else:

@@ -85,7 +85,7 @@ def whole(cuts):
     for cut in cuts:
         assert cut.start == at
         at = cut.end
-        if cut.whole:
+        if cut.ends_document:
             docs += [held + cut.docs[0], *cut.docs[1:]]
             held = b""
         else:

@@ -94,7 +94,7 @@ def test_a_long_token_is_cut_and_a_long_strip_is_counted():
     strip = draw_tokens(["ab"] * 2500, limit=10)
     assert (
         len(strip.chips) == 10
-        and strip.more == 2490
+        and strip.n_hidden == 2490
         and "2,490 more" in str(strip)
         and "2,490 more" in strip._repr_html_()
     )

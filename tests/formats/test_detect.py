@@ -47,7 +47,7 @@ def test_real_files_are_told_by_content(shared_file, tmp_path, name):
         bare = tmp_path / "nameless"
         with open(path, "rb") as f:
             bare.write_bytes(f.read(200_000))
-        assert kind_of_head(bare.read_bytes()[: 1 << 16], whole=False) == KIND_OF[name]
+        assert kind_of_head(bare.read_bytes()[: 1 << 16], is_complete=False) == KIND_OF[name]
 
 
 def test_real_folders(shared_data):

@@ -193,7 +193,7 @@ def gguf(data):
 @target
 def any_file(data):
     kind_of_head(data)
-    kind_of_head(data, whole=False)
+    kind_of_head(data, is_complete=False)
     use(read_file(put("file", data))[1], data)
 
 
