@@ -113,13 +113,44 @@ def _check_edges(m, options):
             )
 
 
-def _options_of(add_bos, add_eos, reverse, emit_unk_piece):
-    "The options of a call, in the order in which they are applied."
-    flags = {"unk": emit_unk_piece, "reverse": reverse, "bos": add_bos, "eos": add_eos}
-    for flag in (reverse, add_bos, add_eos):
-        if flag is not None and not hasattr(flag, "__bool__"):
-            raise TypeError(f"add_bos, add_eos and reverse must be bool, got {flag!r}")
-    return [name for name, flag in flags.items() if flag]
+def _flag(name, value):
+    "True or False for any object that has a truth value of its own; TypeError for others."
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    try:
+        return type(value).__bool__(value)
+    except (AttributeError, ValueError):  # ValueError: an array
+        raise TypeError(f"{name} must be bool, got {value!r}") from None
+
+
+def _int32(name, value):
+    "An int of 32 bits."
+    try:
+        found = index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be int, got {value!r}") from None
+    if not -1 << 31 <= found < 1 << 31:
+        raise TypeError(f"{name} must be an int of 32 bits, got {value!r}")
+    return found
+
+
+def _number(name, value):
+    "A float for any number."
+    if isinstance(value, (str, bytes, bytearray)):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    try:
+        return float(value)
+    except (TypeError, OverflowError):
+        raise TypeError(f"{name} must be a number, got {value!r}") from None
+
+
+def _options_of(kind, add_bos, add_eos, reverse, emit_unk_piece):
+    "The options of a call, in the order in which they are applied; ids do not need emit_unk_piece."
+    flags = {"emit_unk_piece": emit_unk_piece, "reverse": reverse, "add_bos": add_bos, "add_eos": add_eos}
+    if kind in (int, "numpy"):
+        del flags["emit_unk_piece"]
+    names = {"emit_unk_piece": "unk", "reverse": "reverse", "add_bos": "bos", "add_eos": "eos"}
+    return [names[name] for name, flag in flags.items() if _flag(name, flag)]
 
 
 def _extra_options(text):
@@ -153,15 +184,13 @@ def _cpus():
 
 def _thread_count(num_threads):
     "A number of threads, from 1 to 1024."
-    if isinstance(num_threads, bool) or not isinstance(num_threads, int):
+    if not isinstance(num_threads, int):
         raise TypeError(f"num_threads must be int, got {num_threads!r}")
     return max(1, min(_cpus() if num_threads < 0 else num_threads, 1024))
 
 
-def _threads_of(num_threads, thread_pool):
-    "The threads of a call."
-    if thread_pool is None:
-        return _thread_count(num_threads)
+def _pool_threads(thread_pool):
+    "The threads of a pool."
     if not isinstance(thread_pool, ThreadPool):
         raise RuntimeError(f"thread_pool must be a ThreadPool, got {thread_pool!r}")
     return thread_pool.num_threads()
@@ -189,9 +218,9 @@ def _id_list(ids):
 
 
 def _piece_list(pieces):
-    "Pieces as a list of str, or a TypeError."
+    "Pieces or texts as a list of str, or a TypeError."
     if not all(isinstance(p, (str, bytes)) for p in pieces):
-        raise TypeError(f"pieces must be str or bytes, got {pieces!r}")
+        raise TypeError(f"the elements of a list must be str or bytes, got {pieces!r}")
     try:
         return [decoded(p) for p in pieces]
     except RuntimeError as e:  # a lone surrogate
@@ -388,21 +417,27 @@ class SentencePieceProcessor:
         kind = _checked_type(out_type, return_type, self._out_type)
         if return_bytes is not None and kind != "offset_mapping":
             raise ValueError("return_bytes is only for return_type='offset_mapping'; leave it out")
-        options = self._call_options(add_bos, add_eos, reverse, emit_unk_piece)
         sampling = self._enable_sampling if enable_sampling is None else enable_sampling
         nbest_size = self._nbest_size if nbest_size is None else nbest_size
         alpha = self._alpha if alpha is None else alpha
-        if sampling:
-            _check_sampling(sampling, nbest_size, alpha)
-        threads = _threads_of(self._num_threads if num_threads is None else num_threads, thread_pool)
-        m = self._checked(input, kind, options)
-        if sampling and _texts_of(input):
-            _check_can_sample(m, nbest_size)
+        if sampling is True and nbest_size in (0, 1):
+            raise ValueError(
+                "enable_sampling=True needs nbest_size > 1, or -1 for all segmentations, and alpha; "
+                f"got nbest_size={nbest_size}"
+            )
+        threads = _thread_count(self._num_threads if num_threads is None else num_threads)
+        options = self._call_options(kind, add_bos, add_eos, reverse, emit_unk_piece)
+        sampling, nbest_size = _flag("enable_sampling", sampling), _int32("nbest_size", nbest_size)
+        alpha = _number("alpha", alpha)
+        if isinstance(input, list) and thread_pool is not None:
+            threads = _pool_threads(thread_pool)
+        m, texts = self._checked(input, kind, options)
+        if sampling and texts:
+            _check_can_sample(m, nbest_size, alpha)
 
         def found(text):
             return m.sample(text, nbest_size, alpha)
 
-        texts = _texts_of(input)
         rows = self._encoded(
             m, texts, kind, options, found if sampling else None, threads, _is_bytes(input, return_bytes)
         )
@@ -411,14 +446,15 @@ class SentencePieceProcessor:
     @property
     def _is_plain(self):
         "Does a call without options return the ids of a model, and no others?"
-        changed = self._add_bos or self._add_eos or self._reverse or self._emit_unk_piece
-        if changed or self._enable_sampling or self._encode_extra or self._num_threads != -1:
+        plain = self._add_bos is self._add_eos is self._reverse is self._enable_sampling is False
+        if not plain or self._encode_extra or not isinstance(self._num_threads, int):
             return False
         return self._out_type is int
 
-    def _call_options(self, add_bos, add_eos, reverse, emit_unk_piece):
+    def _call_options(self, kind, add_bos, add_eos, reverse, emit_unk_piece):
         "The options of a call, with the processor's as defaults."
         return _options_of(
+            kind,
             self._add_bos if add_bos is None else add_bos,
             self._add_eos if add_eos is None else add_eos,
             self._reverse if reverse is None else reverse,
@@ -426,20 +462,18 @@ class SentencePieceProcessor:
         )
 
     def _checked(self, input, kind, options):
-        "The model; refuses texts and options that it cannot encode."
-        if not isinstance(input, (str, bytes, list)):
-            raise TypeError(f"input must be str or bytes, or a list of them, got {type(input).__name__}")
+        "The model and the texts; refuses texts and options that it cannot encode."
         if kind in _PLACED and options:
             raise RuntimeError(
                 "add_bos, add_eos, reverse and emit_unk_piece are not for protos and offset mappings; "
                 "leave them out, or call set_encode_extra_options"
             )
-        if self._model is None and input == []:
-            return None
+        texts = _texts_of(input)
+        if not texts:
+            return self._model, texts
         m = self._loaded()
-        if input != []:
-            _check_edges(m, options if kind in (str, bytes) else [o for o in options if o != "unk"])
-        return m
+        _check_edges(m, options)
+        return m, texts
 
     def _encoded(self, m, texts, kind, options, sample, threads, is_bytes):
         "The answers for some texts."
@@ -460,7 +494,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # Ids
         "`encode` with out_type=int."
-        return self.encode(input, int, **options)
+        return self.encode(input, return_type=int, **options)
 
     def encode_as_pieces(
         self,
@@ -468,7 +502,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # Pieces
         "`encode` with out_type=str."
-        return self.encode(input, str, **options)
+        return self.encode(input, return_type=str, **options)
 
     def encode_as_numpy(
         self,
@@ -476,7 +510,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # An int32 array
         '`encode` with out_type="numpy".'
-        return self.encode(input, "numpy", **options)
+        return self.encode(input, return_type="numpy", **options)
 
     def encode_as_offset_mapping(
         self,
@@ -484,7 +518,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # A dict
         '`encode` with out_type="offset_mapping".'
-        return self.encode(input, "offset_mapping", **options)
+        return self.encode(input, return_type="offset_mapping", **options)
 
     def encode_as_proto(
         self,
@@ -492,7 +526,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # A `SentencePieceText`
         '`encode` with out_type="proto".'
-        return self.encode(input, "proto", **options)
+        return self.encode(input, return_type="proto", **options)
 
     def encode_as_serialized_proto(
         self,
@@ -500,7 +534,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # bytes
         '`encode` with out_type="serialized_proto".'
-        return self.encode(input, "serialized_proto", **options)
+        return self.encode(input, return_type="serialized_proto", **options)
 
     def encode_as_immutable_proto(
         self,
@@ -508,12 +542,13 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # A `SentencePieceText`
         '`encode` with out_type="immutable_proto".'
-        return self.encode(input, "immutable_proto", **options)
+        return self.encode(input, return_type="immutable_proto", **options)
 
     # Sampling
 
     def _sampled(self, input, nbest_size, alpha, kind, options):
-        return self.encode(input, kind, nbest_size=nbest_size, alpha=alpha, enable_sampling=True, **options)
+        options |= {"nbest_size": nbest_size, "alpha": alpha}
+        return self.encode(input, return_type=kind, enable_sampling=True, **options)
 
     def sample_encode_as_ids(
         self,
@@ -596,8 +631,8 @@ class SentencePieceProcessor:
             raise RuntimeError(f"num_samples must be positive, got {num_samples}")
         if include_best and not wor:
             raise RuntimeError("include_best=True is for draws without replacement; pass wor=True as well")
-        options = self._call_options(add_bos, add_eos, reverse, emit_unk_piece)
-        m = self._checked(input, kind, options)
+        options = self._call_options(kind, add_bos, add_eos, reverse, emit_unk_piece)
+        m, texts = self._checked(input, kind, options)
         alpha = 1.0 if alpha is None else alpha
 
         def scored(text):
@@ -606,7 +641,7 @@ class SentencePieceProcessor:
             )
             return self._listed(m, found, kind, options, scored=True)
 
-        rows = [scored(text) for text in _texts_of(input)]
+        rows = [scored(text) for text in texts]
         return rows if isinstance(input, list) else rows[0]
 
     def sample_encode_and_score_as_ids(
@@ -661,8 +696,8 @@ class SentencePieceProcessor:
     ) -> Any:  # Nats; for a list, a list
         "How undecided a Unigram model is about a text."
         _thread_count(self._num_threads if num_threads is None else num_threads)
-        m = self._checked(input, int, [])
-        rows = [m.entropy(text, alpha) for text in _texts_of(input)]
+        m, texts = self._checked(input, int, [])
+        rows = [m.entropy(text, alpha) for text in texts]
         return rows if isinstance(input, list) else rows[0]
 
     # The n best
@@ -695,13 +730,20 @@ class SentencePieceProcessor:
             raise ValueError(
                 "return_type='offset_mapping' is for encode; pass return_type='proto' to nbest_encode"
             )
-        n = max(1, index(self._nbest_size if nbest_size is None else nbest_size))
-        if n > _MAX_NBEST:
-            raise RuntimeError(f"nbest_size must be at most {_MAX_NBEST}, got {n}")
-        options = self._call_options(add_bos, add_eos, reverse, emit_unk_piece)
-        m = self._checked(input, kind, options)
-        rows = [self._listed(m, m.nbest(text, n), kind, options) for text in _texts_of(input)]
-        return rows if isinstance(input, list) else rows[0]
+        n = self._nbest_size if nbest_size is None else nbest_size
+        n = 1 if n <= 0 else n
+
+        def found(text):
+            options = self._call_options(kind, add_bos, add_eos, reverse, emit_unk_piece)
+            limit = _int32("nbest_size", n)
+            if isinstance(text, list):
+                raise TypeError("the elements of a list must be str or bytes, got a list")
+            m, texts = self._checked(text, kind, options)
+            if limit > _MAX_NBEST:
+                raise RuntimeError(f"nbest_size must be at most {_MAX_NBEST}, got {limit}")
+            return self._listed(m, m.nbest(texts[0], limit), kind, options)
+
+        return [found(text) for text in input] if isinstance(input, list) else found(input)
 
     def nbest_encode_as_ids(
         self,
@@ -710,7 +752,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # Ids
         "`nbest_encode` with out_type=int."
-        return self.nbest_encode(input, int, nbest_size=nbest_size, **options)
+        return self.nbest_encode(input, return_type=int, nbest_size=nbest_size, **options)
 
     def nbest_encode_as_pieces(
         self,
@@ -719,7 +761,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # Pieces
         "`nbest_encode` with out_type=str."
-        return self.nbest_encode(input, str, nbest_size=nbest_size, **options)
+        return self.nbest_encode(input, return_type=str, nbest_size=nbest_size, **options)
 
     def nbest_encode_as_numpy(
         self,
@@ -728,7 +770,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # Arrays
         '`nbest_encode` with out_type="numpy".'
-        return self.nbest_encode(input, "numpy", nbest_size=nbest_size, **options)
+        return self.nbest_encode(input, return_type="numpy", nbest_size=nbest_size, **options)
 
     def nbest_encode_as_proto(
         self,
@@ -737,7 +779,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # Texts
         '`nbest_encode` with out_type="proto".'
-        return self.nbest_encode(input, "proto", nbest_size=nbest_size, **options)
+        return self.nbest_encode(input, return_type="proto", nbest_size=nbest_size, **options)
 
     def nbest_encode_as_serialized_proto(
         self,
@@ -746,7 +788,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # bytes
         '`nbest_encode` with out_type="serialized_proto".'
-        return self.nbest_encode(input, "serialized_proto", nbest_size=nbest_size, **options)
+        return self.nbest_encode(input, return_type="serialized_proto", nbest_size=nbest_size, **options)
 
     def nbest_encode_as_immutable_proto(
         self,
@@ -755,7 +797,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # Texts, offsets in characters
         '`nbest_encode` with out_type="immutable_proto".'
-        return self.nbest_encode(input, "immutable_proto", nbest_size=nbest_size, **options)
+        return self.nbest_encode(input, return_type="immutable_proto", nbest_size=nbest_size, **options)
 
     # One long text on several threads
 
@@ -774,12 +816,18 @@ class SentencePieceProcessor:
     ) -> Any:  # As returned by `encode`
         "`encode` for long texts."
         kind = _checked_type(out_type, return_type, self._out_type)
-        if isinstance(chunk_len, bool) or not isinstance(chunk_len, int) or chunk_len <= 0:
+        _thread_count(self._num_threads if num_threads is None else num_threads)
+        if not isinstance(chunk_len, int) or chunk_len <= 0:
             raise ValueError(f"chunk_len must be positive, got {chunk_len!r}")
         if kind == "offset_mapping":
             raise ValueError(
                 "return_type='offset_mapping' is for encode; pass return_type='proto' to parallel_encode"
             )
+        if isinstance(input, list) and not input:
+            return []
+        _int32("chunk_len", chunk_len)
+        if thread_pool is not None:
+            _pool_threads(thread_pool)
         return self.encode(
             input,
             kind,
@@ -788,6 +836,8 @@ class SentencePieceProcessor:
             reverse=reverse,
             emit_unk_piece=emit_unk_piece,
             enable_sampling=False,
+            nbest_size=-1,
+            alpha=0.0,
             num_threads=num_threads,
             thread_pool=thread_pool,
         )
@@ -798,7 +848,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # Ids
         "`parallel_encode` with out_type=int."
-        return self.parallel_encode(input, int, **options)
+        return self.parallel_encode(input, return_type=int, **options)
 
     def parallel_encode_as_pieces(
         self,
@@ -806,7 +856,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # Pieces
         "`parallel_encode` with out_type=str."
-        return self.parallel_encode(input, str, **options)
+        return self.parallel_encode(input, return_type=str, **options)
 
     def parallel_encode_as_numpy(
         self,
@@ -814,7 +864,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # An int32 array
         '`parallel_encode` with out_type="numpy".'
-        return self.parallel_encode(input, "numpy", **options)
+        return self.parallel_encode(input, return_type="numpy", **options)
 
     def parallel_encode_as_proto(
         self,
@@ -822,7 +872,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # A `SentencePieceText`
         '`parallel_encode` with out_type="proto".'
-        return self.parallel_encode(input, "proto", **options)
+        return self.parallel_encode(input, return_type="proto", **options)
 
     # Decoding
 
@@ -839,17 +889,19 @@ class SentencePieceProcessor:
         kind = str if out_type is return_type is None else _checked_type(out_type, return_type, str)
         if return_bytes is not None and kind != "offset_mapping":
             raise ValueError("return_bytes is only for return_type='offset_mapping'; leave it out")
-        if not (num_threads is thread_pool is None and self._num_threads == -1):
-            _threads_of(self._num_threads if num_threads is None else num_threads, thread_pool)
+        if not isinstance(self._num_threads if num_threads is None else num_threads, int):
+            raise TypeError(f"num_threads must be int, got {num_threads!r}")
         if kind is str and type(input) is list and self._model is not None and not self._decode_extra:
             found = self._model.decode_plain(input)
             if found is not None:
                 return found
-        decodable = _Decodable(input)
         if kind in (int, "numpy"):
             raise ValueError(
                 f"return_type={kind!r} is for encode; decode gives str, bytes, offsets or a proto"
             )
+        decodable = _Decodable(input)
+        if decodable.is_batch and thread_pool is not None:
+            _pool_threads(thread_pool)
         if self._model is None and any(decodable.rows) and not decodable.has_pieces:
             raise IndexError("piece id is out of range: there is no model yet")
         rows = [self._decoded(row, kind, decodable, bool(return_bytes)) for row in decodable.rows]
@@ -895,7 +947,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # A `SentencePieceText`
         '`decode` with out_type="proto".'
-        return self.decode(input, "proto", **options)
+        return self.decode(input, return_type="proto", **options)
 
     def decode_pieces_as_proto(
         self,
@@ -903,7 +955,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # A `SentencePieceText`
         '`decode` with out_type="proto".'
-        return self.decode(input, "proto", **options)
+        return self.decode(input, return_type="proto", **options)
 
     def decode_ids_as_serialized_proto(
         self,
@@ -911,7 +963,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # bytes
         '`decode` with out_type="serialized_proto".'
-        return self.decode(input, "serialized_proto", **options)
+        return self.decode(input, return_type="serialized_proto", **options)
 
     def decode_pieces_as_serialized_proto(
         self,
@@ -919,7 +971,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # bytes
         '`decode` with out_type="serialized_proto".'
-        return self.decode(input, "serialized_proto", **options)
+        return self.decode(input, return_type="serialized_proto", **options)
 
     def decode_ids_as_immutable_proto(
         self,
@@ -927,7 +979,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # A `SentencePieceText`
         '`decode` with out_type="immutable_proto".'
-        return self.decode(input, "immutable_proto", **options)
+        return self.decode(input, return_type="immutable_proto", **options)
 
     def decode_pieces_as_immutable_proto(
         self,
@@ -935,7 +987,7 @@ class SentencePieceProcessor:
         **options: Any,  # As for the method named below
     ) -> Any:  # A `SentencePieceText`
         '`decode` with out_type="immutable_proto".'
-        return self.decode(input, "immutable_proto", **options)
+        return self.decode(input, return_type="immutable_proto", **options)
 
     # Normalizing
 
@@ -984,12 +1036,14 @@ class SentencePieceProcessor:
         "The entry of a table for an id, or for each of several."
         if isinstance(id, (str, bytes)) or not (_is_sequence(id) or hasattr(id, "__index__")):
             raise TypeError(f"an id must be an integer, or a sequence or an array of integers, got {id!r}")
-        ids = _id_list(id if _is_sequence(id) else [id])
-        if self._model is None:
+        is_several = _is_sequence(id) and getattr(id, "ndim", 1) > 0
+        ids = _id_list(id if is_several else [id])
+        if self._model is None and ids:
             raise IndexError("piece id is out of range: there is no model yet")
-        self._model.check_ids(ids)
+        if self._model is not None:
+            self._model.check_ids(ids)
         found = [table(self._model, i) for i in ids]
-        return found if _is_sequence(id) else found[0]
+        return found if is_several else found[0]
 
     def id_to_piece(
         self,
@@ -1188,11 +1242,11 @@ def _check_no_model(options):
 
 def _texts_of(value):
     "The texts of a call, decoded."
-    if not isinstance(value, list):
-        return [decoded(value)]
-    if not all(isinstance(t, (str, bytes)) for t in value):
-        raise TypeError("the elements of a list must be str or bytes")
-    return [decoded(t) for t in value]
+    if isinstance(value, list):
+        return _piece_list(value)
+    if not isinstance(value, (str, bytes)):
+        raise TypeError(f"input must be str or bytes, or a list of them, got {type(value).__name__}")
+    return [decoded(value)]
 
 
 def _is_bytes(value, return_bytes):
@@ -1203,20 +1257,12 @@ def _is_bytes(value, return_bytes):
     return isinstance(first, bytes)
 
 
-def _check_sampling(sampling, nbest_size, alpha):
-    "Refuse invalid options of a draw."
-    if sampling is True and nbest_size in (0, 1):
-        raise ValueError(
-            f"enable_sampling=True needs nbest_size > 1, or -1 for all segmentations, and alpha; got nbest_size={nbest_size}"
-        )
+def _check_can_sample(m, nbest_size, alpha):
+    "Refuse invalid options of a draw, and a model that has one segmentation for each text."
     if nbest_size > _MAX_NBEST:
         raise RuntimeError(f"nbest_size must be at most {_MAX_NBEST}, got {nbest_size}")
     if not alpha >= 0 or math.isinf(alpha):
         raise RuntimeError(f"alpha must be 0 or more, got {alpha}")
-
-
-def _check_can_sample(m, nbest_size):
-    "Refuse sampling with a model that has one segmentation for each text."
     if nbest_size not in (0, 1) and not (m.model.has_lattice or m.model.drops_merges):
         raise RuntimeError(f"sampling is not available for the current model, {m.model!r}")
 

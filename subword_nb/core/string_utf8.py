@@ -10,6 +10,7 @@ import ctypes
 import sys
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -286,7 +287,7 @@ def utf8_blocks_of(
 ) -> Iterator[memoryview]:  # Blocks that end with whole characters; UnicodeEncodeError at a lone surrogate
     "A part of a text in UTF-8, if strings are `readable`."
     while start < stop:
-        out = np.empty(min(size, 4 * (stop - start)) + _SLACK, np.uint8)
+        out: Any = np.empty(min(size, 4 * (stop - start)) + _SLACK, np.uint8)
         status, start, n = _encode_string(id(text), start, stop, string_layout(), out)
         if status == _NOT_COMPACT:
             raise TypeError(f"text must be of type str itself, got {type(text).__name__}")

@@ -157,7 +157,7 @@ class Normalizer:
     # May a long text be cut before a space between ASCII letters or digits, and the parts be normalized one by one?
     splits_at_space = False
     _keeps_space = False  # Does such a place look the same afterwards, so that the next step may rely on it?
-    escapes_spaces = False  # Has it options of its own for a dummy prefix, and for turning spaces into ▁?
+    escapes_spaces = False  # Does it have its own options for a dummy prefix, and for turning spaces into ▁?
 
     if TYPE_CHECKING:  # what each of them has
 

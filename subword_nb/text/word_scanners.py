@@ -324,7 +324,8 @@ def char_steps(
         parts: list[Any] = [char_steps(n) for n in norm.steps]
         return None if None in parts else sum(parts, ())
     if type(norm) is not BertNormalizer:
-        return {NFD: ("nfd",), Lowercase: ("lower",), StripAccents: ("unmark",)}.get(type(norm))
+        names: dict[type, tuple[str, ...]] = {NFD: ("nfd",), Lowercase: ("lower",), StripAccents: ("unmark",)}
+        return names.get(type(norm))
     strip = norm.lowercase if norm.strip_accents is None else norm.strip_accents
     return (
         ("clean",) * norm.clean_text

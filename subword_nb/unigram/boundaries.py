@@ -9,6 +9,7 @@ __all__ = ['NO_SPAN', 'WordSpans', 'metaspace_spans', 'kinds_in_clusters', 'unig
 # %% ../../nbs/unigram/11_boundaries.ipynb #c624c060
 from collections.abc import Iterator
 from functools import lru_cache, partial
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..text.charsmap import graphemes, longest_prefix, read_charsmap, unit_parts
 from ..core.jit import entry, kernel
 from ..core.native import prepared
 from ..core.processes import cached_property
-from ..core.table_cache import joined, stored_tables
+from ..core.table_cache import joined, numbers, stored_tables
 from ..core.simd import Scanner
 from ..text.normalizers import Normalizer, Precompiled, Replace, Strip
 from ..text.pretokenizers import Metaspace
@@ -55,7 +56,7 @@ from subword_nb.unigram.span_encoder import (
     model_content,
     unigram_tables,
 )
-from ..text.word_scanners import class_scanner, code_points, word_classes
+from ..text.word_scanners import code_points, stored_class_scanner, word_classes
 
 # %% ../../nbs/unigram/11_boundaries.ipynb #996d01cd
 class WordSpans(NamedTuple):
@@ -377,8 +378,16 @@ def span_scanner(
 ) -> Scanner:  # A scanner that cuts in this way
     "The scanner of a Unigram tokenizer."
     inside = dict(zip(("alone", "other"), spans.inside, strict=bool(spans.inside)))
-    classes = word_classes(space=spans.space, **inside)
-    return class_scanner("white space", classes, alike=_interchangeable(model, spans.options), pairs=True)
+    options = spans.options
+
+    def classes():
+        found = word_classes(space=spans.space, **inside)
+        return found, _interchangeable(model, options)
+
+    ranges = [numbers("q", chain.from_iterable(pairs)) for pairs in (spans.space, *spans.inside)]
+    mapping = options.get("charsmap", b""), options.get("kinds"), *joined([*options.get("alone", ())])
+    content = [*model_content(model), *ranges, *mapping]
+    return stored_class_scanner("white space", content, classes, pairs=True)
 
 
 def word_spans(
