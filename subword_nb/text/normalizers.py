@@ -217,7 +217,8 @@ class Strip(_Component):
     def __post_init__(self):
         _check_flags(self)
 
-    def to_dict(self):
+    def to_dict(self) -> dict:  # Its type and options
+        "How tokenizer.json describes this normalizer."
         return {"type": "Strip", "strip_left": self.left, "strip_right": self.right}
 
     splits_at_space = property(lambda self: not self.left and not self.right)
@@ -280,7 +281,8 @@ class Replace(_Component):
         if self.regex:
             self._compiled()
 
-    def to_dict(self):
+    def to_dict(self) -> dict:  # Its type and options
+        "How tokenizer.json describes this normalizer."
         pattern = {"Regex" if self.regex else "String": self.pattern}
         return {"type": "Replace", "pattern": pattern, "content": self.content}
 
@@ -347,7 +349,8 @@ class Precompiled(_Component):
     def __repr__(self):
         return f"Precompiled({len(self.precompiled_charsmap):,} bytes)"
 
-    def to_dict(self):
+    def to_dict(self) -> dict:  # Its type and options
+        "How tokenizer.json describes this normalizer."
         import base64
 
         charsmap = base64.b64encode(self.precompiled_charsmap).decode("ascii")
@@ -395,7 +398,8 @@ class Callable(_Component):
     splits_at_space = False
     _keeps_space = False
 
-    def to_dict(self):
+    def to_dict(self) -> dict:  # Its type and options
+        "How tokenizer.json describes this normalizer."
         return {"type": "Callable", "function": path_of(self.function)}
 
     def _call(self, text):
