@@ -39,7 +39,7 @@ _SAMPLES = {
     "": "latin-1",
 }
 _STATE = object.__basicsize__ + 16  # Offset of the state: it follows the length and the hash
-_KIND_BITS = (2, 16)  # Where the kind may begin in the state, followed by "compact" and "ASCII"
+_KIND_BITS = (2, 8, 16)  # Where the kind may begin in the state, followed by "compact" and "ASCII"
 
 
 @cache
