@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .jit import available, entry, kernel
-from .simd import intrinsic, trailing_zeros
+from .simd import intrinsic, llvm_ir, trailing_zeros
 
 # %% ../../nbs/core/19_string_utf8.ipynb #3376c87a
 def utf8_blocks_ref(
@@ -68,16 +68,10 @@ def _describes(layout, text, encoding):
     return ctypes.string_at(id(text) + (ascii_at if text.isascii() else wide_at), len(units)) == units
 
 # %% ../../nbs/core/19_string_utf8.ipynb #159c3e40
-def _ir():
-    from llvmlite import ir
-
-    return ir
-
-
 def _pointer(builder, address, bits, lanes=1):
     "An address as a pointer to a number, or to a vector of numbers."
-    kind = _ir().IntType(bits)
-    return builder.inttoptr(address, (_ir().VectorType(kind, lanes) if lanes > 1 else kind).as_pointer())
+    kind = llvm_ir().IntType(bits)
+    return builder.inttoptr(address, (llvm_ir().VectorType(kind, lanes) if lanes > 1 else kind).as_pointer())
 
 
 def _reading(bits):
@@ -86,20 +80,20 @@ def _reading(bits):
     def recipe(builder, address):
         word = builder.load(_pointer(builder, address, bits))
         word.align = 1
-        return word if bits == 64 else builder.zext(word, _ir().IntType(64))
+        return word if bits == 64 else builder.zext(word, llvm_ir().IntType(64))
 
     return recipe
 
 
 def _writing(builder, address, word):
     "The recipe that writes the lowest four bytes of a number."
-    store = builder.store(builder.trunc(word, _ir().IntType(32)), _pointer(builder, address, 32))
+    store = builder.store(builder.trunc(word, llvm_ir().IntType(32)), _pointer(builder, address, 32))
     store.align = 1
 
 
 def _copying(builder, source, target, n):
     "The recipe that copies bytes."
-    ir = _ir()
+    ir = llvm_ir()
     byte, word = ir.IntType(8).as_pointer(), ir.IntType(64)
     kind = ir.FunctionType(ir.VoidType(), [byte, byte, word, ir.IntType(1)])
     copy = builder.module.declare_intrinsic("llvm.memcpy", [byte, byte, word], kind)
@@ -110,7 +104,7 @@ def _narrowing(bits):
     "The recipe that writes the lowest bytes of units; its result has a bit for each unit of 128 or more."
 
     def recipe(builder, source, target):
-        ir = _ir()
+        ir = llvm_ir()
         units = builder.load(_pointer(builder, source, bits, 32))
         units.align = 1
         low = units if bits == 8 else builder.trunc(units, ir.VectorType(ir.IntType(8), 32))
@@ -122,7 +116,7 @@ def _narrowing(bits):
     return recipe
 
 # %% ../../nbs/core/19_string_utf8.ipynb #6f11e037
-@intrinsic(lambda builder, address: builder.ptrtoint(address, _ir().IntType(64)), "uint64")
+@intrinsic(lambda builder, address: builder.ptrtoint(address, llvm_ir().IntType(64)), "uint64")
 def _address_of(a, i):
     "The address of a[i]."
     return np.uint64(a.ctypes.data + int(i))
@@ -132,24 +126,6 @@ def _address_of(a, i):
 def _word_at(address):
     "The eight bytes at an address."
     return np.uint64(ctypes.c_uint64.from_address(int(address)).value)
-
-
-@intrinsic(_reading(8), "uint64")
-def _unit1_at(address):
-    "The unit of one byte at an address."
-    return np.uint64(ctypes.c_uint8.from_address(int(address)).value)
-
-
-@intrinsic(_reading(16), "uint64")
-def _unit2_at(address):
-    "The unit of two bytes at an address."
-    return np.uint64(ctypes.c_uint16.from_address(int(address)).value)
-
-
-@intrinsic(_reading(32), "uint64")
-def _unit4_at(address):
-    "The unit of four bytes at an address."
-    return np.uint64(ctypes.c_uint32.from_address(int(address)).value)
 
 
 @intrinsic(_writing, "void")
@@ -164,29 +140,28 @@ def _copy(source, target, n):
     ctypes.memmove(int(target), int(source), int(n))
 
 
-def _narrowed(kind, source, target):
-    "What the narrowing operations do, in Python."
-    units = (kind * 32).from_address(int(source))[:]
-    ctypes.memmove(int(target), bytes(unit & 255 for unit in units), 32)
-    return np.uint64(sum(1 << i for i, unit in enumerate(units) if unit > 127))
+def _unit_reader(kind):
+    "The operation that reads a unit of a type of ctypes."
+
+    @intrinsic(_reading(8 * ctypes.sizeof(kind)), "uint64")
+    def unit_at(address):
+        "The unit at an address."
+        return np.uint64(kind.from_address(int(address)).value)
+
+    return unit_at
 
 
-@intrinsic(_narrowing(8), "uint64")
-def _narrow1(source, target):
-    "Copy thirty-two units of one byte; bit i of the result: is unit i not ASCII?"
-    return _narrowed(ctypes.c_uint8, source, target)
+def _narrower(kind):
+    "The operation that writes the lowest bytes of units of a type of ctypes."
 
+    @intrinsic(_narrowing(8 * ctypes.sizeof(kind)), "uint64")
+    def narrow(source, target):
+        "Write those of thirty-two units; bit i of the result: is unit i not ASCII?"
+        units = (kind * 32).from_address(int(source))[:]
+        ctypes.memmove(int(target), bytes(unit & 255 for unit in units), 32)
+        return np.uint64(sum(1 << i for i, unit in enumerate(units) if unit > 127))
 
-@intrinsic(_narrowing(16), "uint64")
-def _narrow2(source, target):
-    "The same for units of two bytes."
-    return _narrowed(ctypes.c_uint16, source, target)
-
-
-@intrinsic(_narrowing(32), "uint64")
-def _narrow4(source, target):
-    "The same for units of four bytes."
-    return _narrowed(ctypes.c_uint32, source, target)
+    return narrow
 
 # %% ../../nbs/core/19_string_utf8.ipynb #a038c148
 _1, _2, _3, _4, _6, _8, _12, _16, _18, _24 = (np.uint64(n) for n in (1, 2, 3, 4, 6, 8, 12, 16, 18, 24))
@@ -195,8 +170,9 @@ _LANES, _ALL = np.uint64(32), np.uint64(1 << 32)
 _SLACK = 64  # Bytes after the capacity that may be written
 
 
-def _encoder(width, unit_at, narrow):
-    "The kernel for units of a width."
+def _encoder(kind):
+    "The kernel for units of a type of ctypes."
+    width, unit_at, narrow = np.uint64(ctypes.sizeof(kind)), _unit_reader(kind), _narrower(kind)
 
     @kernel
     def encode_units(data, i, end, target, o, capacity):
@@ -240,9 +216,7 @@ def _encoder(width, unit_at, narrow):
     return encode_units
 
 
-_encode1 = _encoder(_1, _unit1_at, _narrow1)
-_encode2 = _encoder(_2, _unit2_at, _narrow2)
-_encode4 = _encoder(_4, _unit4_at, _narrow4)
+_encode1, _encode2, _encode4 = map(_encoder, (ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint32))
 
 # %% ../../nbs/core/19_string_utf8.ipynb #2c224288
 _DONE, _FULL, _SURROGATE, _NOT_COMPACT = 0, 1, 2, 3
